@@ -13,6 +13,7 @@ from sklearn.utils import get_tags
 from ..comparison.candidates import Pull
 from ..onnx_files.loading import is_onnx_source
 from ..preprocessing.initial_fit import is_fitted
+from ..problem.boosted_stages import is_grown
 from ..problem.configuration import Configuration
 from ..problem.samples import Samples, hold_out
 from ..targets.given_classes import PartialFitClasses, expected_classes
@@ -21,7 +22,6 @@ from ..training.state import TrainingState
 from .callbacks import EstimatorView, FitTask
 from .fitted_model import FittedModel
 from .growth import Growth, TreeStream, check_grows
-from .run import is_grown
 from .source_counts import Counts, SourceTotals
 from .start import Start, labelled, new_start, next_start
 from .validation import Validation

@@ -13,7 +13,6 @@ from ..data.samples import Data
 from ..differentiation import require_gradients
 from ..exceptions import StartKeptWarning, warn_user
 from ..inference.running import Inference
-from ..problem.boosted_stages import boosting_of
 from ..problem.configuration import Configuration
 from ..problem.feature_scales import scale_advice
 from ..training.graphs.averaging import reset_pending_averages
@@ -38,7 +37,7 @@ from .start import Start, with_anchor
 from .validation import Validation
 from .warm_starts import ESTIMATE, WarmStart, leaf_estimates, setting_of
 
-__all__ = ["grown_model", "is_grown", "model_after", "new_step", "train"]
+__all__ = ["grown_model", "model_after", "new_step", "train"]
 
 START_KEPT = (
     "Training did not improve the model, and the starting weights are kept (start_kept_ is True): {}. "
@@ -202,15 +201,6 @@ def _task(configuration: Configuration, start: Start) -> tuple[TrainingTask, Pre
     if configuration.hoist or needs_hoisting(task):
         return split_prefix(task, start.data, runtime.device, runtime.n_jobs)
     return task, None
-
-
-def is_grown(configuration: Configuration, last: FittedModel | None) -> bool:
-    """Return whether a fit is complete once the trees are grown, as no training of leaves is asked for."""
-    stopping = configuration.stopping
-    asked = configuration.updates.learning_rate is not None or configuration.penalty is not None
-    if last is not None or asked or stopping.early_stopping:
-        return False
-    return boosting_of(configuration) is not None
 
 
 def grown_model(

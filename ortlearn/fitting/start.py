@@ -18,6 +18,7 @@ from ..penalties.anchored import AnchoredPenalty
 from ..preprocessing.estimator_checks import check_feature_names
 from ..preprocessing.initial_fit import is_fitted
 from ..problem.automatic import warn_of_ignored_parameters
+from ..problem.boosted_stages import is_grown
 from ..problem.configuration import Configuration, Runtime
 from ..problem.input_validation import InputFeatures, as_column, matrix_of, read_before_fit, read_samples
 from ..problem.objective_weights import objective_weights
@@ -144,7 +145,8 @@ def new_start(
     features = features or InputFeatures.of(matrix_of(problem, X), name)
     rows = read_samples(problem, X, features, rows)
     samples = samples.with_checked_weights()
-    warn_of_ignored_parameters(configuration, problem.source)
+    if not is_grown(configuration, last):
+        warn_of_ignored_parameters(configuration, problem.source)
     n_samples = None if stream or whole is not None else rows.shape[0]
     if solves and whole is not None and not stream:
         n_samples = whole.n_rows

@@ -13,6 +13,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from ..comparison.candidates import Candidate
+from ..problem.boosted_stages import is_grown
 from ..problem.configuration import Configuration
 from ..training.state import TrainingState
 from .callbacks import EstimatorView
@@ -22,7 +23,7 @@ from .fitted_model import FittedModel
 from .given import Beginning, Call, Given
 from .leaves.unseen_members import members_of
 from .resumed_training import checked_parameters, find_resumption, resumed_start
-from .run import grown_model, is_grown, train
+from .run import grown_model, train
 
 __all__ = ["Trainer", "draw_seed"]
 

@@ -1,4 +1,13 @@
-"""Losses: each one a plugin that writes the loss of a sample as an ONNX expression."""
+"""Losses: each one a plugin that writes the loss of a sample as an ONNX expression.
+
+``as_objective`` differentiates losses: it is defined in :mod:`ortlearn.boosting`, above this package, and
+imported when it is first used.
+"""
+
+from __future__ import annotations
+
+import pkgutil
+from typing import Any
 
 from .absolute_error import AbsoluteErrorLoss
 from .base import BaseLoss
@@ -47,6 +56,14 @@ __all__ = [
     "SquaredHingeLoss",
     "TweedieLoss",
     "add_loss_output",
+    "as_objective",
     "default_loss",
     "resolve_loss",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name != "as_objective":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = globals()[name] = pkgutil.resolve_name("ortlearn.boosting.objectives:as_objective")
+    return value

@@ -122,6 +122,11 @@ def _are_of_tree(model: Any, X: Any, rows: np.ndarray, number: int) -> bool:
     return any(np.array_equal(found[is_leaf], tree.n_node_samples[is_leaf]) for found in counts)
 
 
+def _always(model: Any) -> bool:
+    """Return True."""
+    return True
+
+
 @dataclass(frozen=True)
 class BoostedStages:
     """Boosting whose trees are fitted to derivatives of a loss, which may be any.
@@ -137,12 +142,15 @@ class BoostedStages:
         Function of a fitted estimator and X that returns the scores, of shape (n,) or (n, n_scores).
     shift : callable
         Function of a fitted estimator and a number that is added to its scores, in place.
+    applies : callable
+        Function of an unfitted estimator that returns whether its stages are grown one after the other.
     """
 
     grows: Callable[[Any, StageObjective], AbstractContextManager[None]]
     own_loss: Callable[[Any], BaseLoss | None]
     scores_of: Callable[[Any, Any], np.ndarray]
     shift: Callable[[Any, float], None]
+    applies: Callable[[Any], bool] = _always
 
 
 Capability = TypeVar("Capability")

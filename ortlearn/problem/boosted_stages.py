@@ -20,7 +20,7 @@ from ..preprocessing.initial_fit import fit_clone, is_fitted
 from .configuration import Configuration
 from .objectives import check_task
 
-__all__ = ["boosting_of", "fit_stages"]
+__all__ = ["boosting_of", "fit_stages", "is_grown"]
 
 #: Folds whose left-out samples determine the constant that is added to scores, and fewest samples for them.
 FOLDS, FEWEST_SAMPLES = 3, 30
@@ -36,7 +36,20 @@ def boosting_of(configuration: Configuration) -> BoostedStages | None:
         return None
     if loss is not None and loss.in_python:
         return None
-    return capability_of(_last(source), BoostedStages)
+    model = _last(source)
+    found = capability_of(model, BoostedStages)
+    return found if found is not None and found.applies(model) else None
+
+
+def is_grown(configuration: Configuration, last: Any) -> bool:
+    """Return whether a fit is complete once trees are grown: no training of leaves is asked for.
+
+    ``last`` is the model that a warm start continues, or None.
+    """
+    asked = configuration.updates.learning_rate is not None or configuration.penalty is not None
+    if last is not None or asked or configuration.stopping.early_stopping:
+        return False
+    return boosting_of(configuration) is not None
 
 
 def fit_stages(

@@ -53,6 +53,7 @@ class Booster(ModelDefinition):
     """Base class of definitions of boosters, whose outputs depend on the objective."""
 
     kinds: Mapping[str, Kind]  # by the name of the objective
+    defaults: tuple[str, str]  # objectives of regressors and classifiers, unless they are named
     supported: tuple[str, str]  # advice in errors for regressors, and for classifiers
 
     def kind_of(self, op: ModelWriter, model: Any, name: str) -> Kind:
@@ -62,6 +63,11 @@ class Booster(ModelDefinition):
             advice = self.supported[is_classifier]
             raise op.fail(model, f"its objective {name!r} is not supported: use {advice}.")
         return kind
+
+    def own_loss(self, model: Any, name: str | None, params: Any) -> BaseLoss | None:
+        """Return the loss of an unfitted booster with the objective of a name; None if it is unknown."""
+        loss = self.kinds.get(name or self.defaults[hasattr(model, "predict_proba")], Kind()).loss
+        return None if loss is None else loss(params)
 
     def regression_scores(
         self, op: ModelWriter, kind: Kind, raw: str, params: Any, n_scores: int = 1

@@ -12,11 +12,14 @@ from typing import Any
 import numpy as np
 
 from ... import losses
+from ...boosting.packages import grows_catboost
 from .. import Access, ModelWriter, Objective, Scores
+from ..capabilities import BoostedStages
 from ..forms import AsIs, Scaled
 from ..trees import Nodes, leaf_numbers, leaf_sums
 from .boosters import CLASSIFIERS, Booster, Kind, boosting_objective
 
+CUSTOM = "PythonUserDefinedPerObject"  # loss of a model that was fitted with an object as its loss
 CLASS_WEIGHTS = ("auto_class_weights", "class_weights", "scale_pos_weight")  # parameters
 
 
@@ -71,9 +74,10 @@ class CatBoostBias(Access):
 class CatBoostDefinition(Booster):
     """CatBoostRegressor and CatBoostClassifier: binary, multiclass, one-vs-all or multilabel."""
 
+    defaults = "RMSE", "Logloss"
     supported = "another objective, such as 'RMSE'", "'Logloss' or 'MultiClass'"
     kinds = {
-        **{name: Kind() for name in ("Expectile", "LogCosh", "Lq", "MAPE", "MultiQuantile")},
+        **{name: Kind() for name in ("Expectile", "LogCosh", "Lq", "MAPE", "MultiQuantile", CUSTOM)},
         "Huber": Kind(lambda options: losses.HuberLoss(options["delta"])),
         "Logloss": Kind(lambda options: losses.LogLoss(), "logit"),
         "MAE": Kind(lambda options: losses.AbsoluteErrorLoss()),
@@ -85,6 +89,17 @@ class CatBoostDefinition(Booster):
         "Quantile": Kind(lambda options: losses.QuantileLoss(options.get("alpha", 0.5))),
         "Tweedie": Kind(lambda options: losses.TweedieLoss(options["variance_power"])),
     }
+
+    @property
+    def capabilities(self) -> Any:  # type: ignore[override]
+        """Stages of boosting."""
+
+        def own_loss(model: Any) -> losses.BaseLoss | None:
+            name, _, text = str(model.get_params().get("loss_function") or "").partition(":")
+            pairs = [option.partition("=") for option in text.split(";") if option]
+            return self.own_loss(model, name, {key: float(value) for key, _, value in pairs})
+
+        return (BoostedStages(grows_catboost, own_loss, _own_scores, _shift),)
 
     def objective(self, model: Any, total_weight: float) -> Objective | None:
         (name, options), given, params = _loss_of(model), model.get_params(), model.get_all_params()
@@ -104,6 +119,15 @@ class CatBoostDefinition(Booster):
             return self.regression_scores(op, kind, raw, options, n_scores)
         classes = range(n_scores) if name == "MultiLogloss" else np.asarray(model.classes_)
         return CLASSIFIERS[kind.output](op, raw, classes)
+
+
+def _own_scores(model: Any, X: Any) -> np.ndarray:
+    return model.predict(X, prediction_type="RawFormulaVal")
+
+
+def _shift(model: Any, shift: float) -> None:
+    scale, bias = model.get_scale_and_bias()
+    model.set_scale_and_bias(scale, bias + shift)
 
 
 def _raw_scores(op: ModelWriter, model: Any, x: str) -> tuple[str, int]:

@@ -9,9 +9,12 @@ from operator import itemgetter
 from typing import Any
 
 import numpy as np
+from sklearn.base import is_classifier, is_regressor
 
 from ... import losses
+from ...boosting.packages import grows_lightgbm
 from .. import Access, ModelWriter, Objective, Scores
+from ..capabilities import BoostedStages
 from ..forms import AsIs, Scaled
 from ..scores import regression
 from ..trees import Nodes, leaf_sums
@@ -80,6 +83,7 @@ class LGBMDefinition(Booster):
     """LGBMRegressor, LGBMClassifier, and LGBMRanker, whose raw scores rank the samples of a query."""
 
     takes_columns = True
+    defaults = "regression", "binary"
     supported = "a classifier or another objective", "'binary', 'multiclass' or 'multiclassova'"
     kinds = {
         "binary": Kind(lambda params: losses.LogLoss(), "logit"),
@@ -95,6 +99,19 @@ class LGBMDefinition(Booster):
         "regression_l1": Kind(lambda params: losses.AbsoluteErrorLoss()),
         "tweedie": Kind(lambda params: losses.TweedieLoss(params["tweedie_variance_power"])),
     }
+
+    @property
+    def capabilities(self) -> Any:  # type: ignore[override]
+        """Stages of boosting that is not a random forest."""
+
+        def own_loss(model: Any) -> losses.BaseLoss | None:
+            params = {"alpha": 0.9, "tweedie_variance_power": 1.5} | model.get_params()
+            return None if callable(model.objective) else self.own_loss(model, model.objective, params)
+
+        def applies(model: Any) -> bool:
+            return model.boosting_type != "rf" and (is_classifier(model) or is_regressor(model))
+
+        return (BoostedStages(grows_lightgbm, own_loss, _own_scores, _shift, applies),)
 
     def objective(self, model: Any, total_weight: float) -> Objective | None:
         booster, params = model.booster_.dump_model(num_iteration=1), _params(model)
@@ -124,6 +141,17 @@ class LGBMDefinition(Booster):
         if "sqrt" in options and kind.loss and kind.output == "number":
             return regression(op, op.Mul(raw, op.Abs(raw)))
         return self.regression_scores(op, kind, raw, _params(model))
+
+
+def _own_scores(model: Any, X: Any) -> np.ndarray:
+    return model.predict(X, raw_score=True)
+
+
+def _shift(model: Any, shift: float) -> None:
+    booster = model.booster_
+    if booster.num_trees():  # each sample reaches one leaf of the first tree
+        for leaf in range(booster.dump_model(num_iteration=1)["tree_info"][0]["num_leaves"]):
+            booster.set_leaf_output(0, leaf, booster.get_leaf_output(0, leaf) + shift)
 
 
 def _raw_scores(op: ModelWriter, model: Any, booster: dict[str, Any], x: Any) -> str:

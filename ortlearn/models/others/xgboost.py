@@ -3,9 +3,12 @@
 from typing import Any
 
 import numpy as np
+from sklearn.base import is_classifier, is_regressor
 
 from ... import losses
+from ...boosting.packages import grows_xgboost
 from .. import ModelWriter, Objective, Scores
+from ..capabilities import BoostedStages
 from ..forms import AsIs, Form, Scaled
 from ..trees import leaf_sums
 from .boosters import CLASSIFIERS, Booster, Kind, boosting_objective, tree_leaves, with_codes
@@ -16,6 +19,7 @@ class XGBDefinition(Booster):
     """XGBoost's regressors, classifiers, and XGBRanker, whose raw scores rank the samples of a query."""
 
     takes_columns = True
+    defaults = "reg:squarederror", "binary:logistic"
     supported = "a classifier or another objective", "'binary:logistic' or 'multi:softprob'"
     kinds = {
         "binary:hinge": Kind(lambda params: losses.HingeLoss(), "hinge"),
@@ -34,6 +38,21 @@ class XGBDefinition(Booster):
         "reg:squarederror": Kind(lambda params: losses.SquaredErrorLoss()),
         "reg:tweedie": Kind(lambda p: losses.TweedieLoss(float(p.get("tweedie_variance_power", 1.5)))),
     }
+
+    @property
+    def capabilities(self) -> Any:  # type: ignore[override]
+        """Stages of boosted trees."""
+
+        def own_loss(model: Any) -> losses.BaseLoss | None:
+            named = None if callable(model.objective) else model.objective
+            return None if callable(model.objective) else self.own_loss(model, named, model.get_params())
+
+        def applies(model: Any) -> bool:
+            is_forest = type(model).__name__.startswith("XGBRF")
+            known = is_classifier(model) or is_regressor(model)
+            return known and not is_forest and model.booster in (None, "gbtree")
+
+        return (BoostedStages(grows_xgboost, own_loss, _own_scores, _shift, applies),)
 
     def objective(self, model: Any, total_weight: float) -> Objective | None:
         document, params = document_of(model), model.get_params()
@@ -62,6 +81,15 @@ class XGBDefinition(Booster):
         if kind.output == "logit" and document.n_scores > 1:
             return CLASSIFIERS["labels"](op, raw, range(document.n_scores), decision="")
         return CLASSIFIERS[kind.output](op, raw, np.asarray(model.classes_))
+
+
+def _own_scores(model: Any, X: Any) -> np.ndarray:
+    return model.predict(X, output_margin=True)
+
+
+def _shift(model: Any, shift: float) -> None:
+    base = XGBoostBaseScore()
+    base.write(model, base.read(model) + shift)
 
 
 def _raw_scores(op: ModelWriter, model: Any, document: Document, x: Any) -> str:

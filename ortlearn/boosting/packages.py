@@ -1,0 +1,153 @@
+"""Boosters of LightGBM, XGBoost and CatBoost with any loss, by their custom objectives."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from sklearn.base import is_classifier
+
+from .stages import StageObjective
+
+__all__ = ["grows_catboost", "grows_lightgbm", "grows_xgboost"]
+
+
+#: Parameters of CatBoost for custom losses, unless they are given.
+OF_CUSTOM = {"eval_metric": "RMSE", "leaf_estimation_method": "Newton", "leaf_estimation_iterations": 1}
+
+
+class _Function:
+    """An objective of scores that start at zero, multiplied by the weights of samples."""
+
+    def __init__(self, objective: StageObjective, baseline: Any):
+        self.objective, self.baseline = objective, baseline
+
+    def __deepcopy__(self, memo: dict) -> Any:
+        return self  # LightGBM copies its parameters
+
+    def __call__(
+        self, y_true: np.ndarray, y_pred: np.ndarray, sample_weight: np.ndarray | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        scores = np.reshape(y_pred, (len(y_true), -1)) + self.baseline
+        weights = 1.0 if sample_weight is None else np.reshape(sample_weight, (-1, 1))
+        first, second = (part * weights for part in self.objective.pair(np.asarray(y_true, float), scores))
+        return first.reshape(y_pred.shape), second.reshape(y_pred.shape)
+
+
+class _Leaves(_Function):
+    """An objective that sets the leaves of each tree of LightGBM to the values with the lowest loss.
+
+    The scores of LightGBM are those of its own leaves, and are replaced by the sums of these values.
+    """
+
+    def __init__(self, objective: StageObjective, baseline: np.ndarray, X: Any, y: np.ndarray, weights: Any):
+        super().__init__(objective, baseline)
+        self.X, self.y = X, np.asarray(y, dtype=np.float64)
+        self.weights = np.ones(len(y)) if weights is None else np.asarray(weights, dtype=np.float64)
+        self.scores = np.zeros(len(y))
+
+    def __call__(self, y_true, y_pred, sample_weight=None):
+        scores = self.scores[:, np.newaxis] + self.baseline
+        first = self.objective.gradient(self.y, scores)[:, 0] * self.weights
+        return first, self.weights
+
+    def set_leaves(self, environment: Any) -> None:
+        """Set the leaves of the last tree, as a callback after an iteration."""
+        booster, number = environment.model, environment.iteration
+        if booster.num_trees() <= number:  # no split was found
+            return
+        leaves = booster.predict(self.X, pred_leaf=True, start_iteration=number, num_iteration=1).ravel()
+        scores = self.scores[:, np.newaxis] + self.baseline
+        rate = environment.params.get("learning_rate", 0.1)
+        values = rate * self.objective.leaf_values(self.y, scores, self.weights, leaves.astype(np.int64))
+        for leaf, value in enumerate(values):
+            booster.set_leaf_output(number, leaf, value)
+        self.scores += values[leaves]
+
+
+@contextmanager
+def grows_lightgbm(model: Any, objective: StageObjective) -> Iterator[None]:
+    """Make the next fit of an estimator of LightGBM grow trees on an objective."""
+    given, fit, baseline = model.objective, model.fit, objective.baseline
+    plain = model.boosting_type == "gbdt" and not model.get_params().get("monotone_constraints")
+
+    def searching(X: Any, y: Any, sample_weight: Any = None, **options: Any) -> Any:
+        leaves = _Leaves(objective, baseline, X, y, sample_weight)
+        model.set_params(objective=leaves.__call__)
+        callbacks = [*(options.pop("callbacks", None) or ()), leaves.set_leaves]
+        return fit(X, y, sample_weight=sample_weight, callbacks=callbacks, **options)
+
+    model.set_params(objective=_Function(objective, baseline))
+    if objective.searches and plain and not is_classifier(model):
+        model.fit = searching
+    try:
+        yield
+    finally:
+        vars(model).pop("fit", None)
+        model.set_params(objective=given)
+    booster, n_scores = model.booster_, len(baseline)
+    for number in range(min(n_scores, booster.num_trees())):
+        for leaf in range(_n_leaves(booster, number)):
+            booster.set_leaf_output(number, leaf, booster.get_leaf_output(number, leaf) + baseline[number])
+    name = "poisson" if objective.loss.link == "log" else "regression"
+    if is_classifier(model):
+        name = "binary sigmoid:1" if n_scores == 1 else f"multiclass num_class:{n_scores}"
+    head, separator, rest = booster.model_to_string().partition("feature_names=")
+    model._Booster = type(booster)(model_str=f"{head}objective={name}\n{separator}{rest}")
+    model._objective = name.split()[0]
+
+
+def _n_leaves(booster: Any, number: int) -> int:
+    return booster.dump_model(start_iteration=0, num_iteration=1)["tree_info"][number]["num_leaves"]
+
+
+@contextmanager
+def grows_xgboost(model: Any, objective: StageObjective) -> Iterator[None]:
+    """Make the next fit of an estimator of XGBoost grow trees on an objective."""
+    given, base, is_single = model.objective, model.base_score, len(objective.baseline) == 1
+    start = float(objective.baseline[0]) if is_single else 0.0
+    share = 1 / (1 + np.exp(-start)) if is_classifier(model) else start
+    model.objective, model.base_score = _Function(objective, 0.0), float(share)
+    try:
+        yield
+    finally:
+        model.objective, model.base_score = given, base
+    if is_classifier(model) and not is_single:  # as its own fit does
+        model.objective = "multi:softprob"
+
+
+@contextmanager
+def grows_catboost(model: Any, objective: StageObjective) -> Iterator[None]:
+    """Make the next fit of a CatBoostRegressor grow trees on an objective."""
+    from .objectives import CatBoostObjective
+
+    if is_classifier(model):
+        raise ValueError(
+            "A classifier of CatBoost with a custom loss has no probabilities: use a loss of CatBoost, or an "
+            "estimator of LightGBM, XGBoost or scikit-learn."
+        )
+
+    class Shifted(CatBoostObjective):
+        def __call__(self, y_true, y_pred, sample_weight=None):
+            return _Function(objective, objective.baseline)(y_true, y_pred, sample_weight)
+
+    fit, given = model.fit, model.get_params()
+
+    def fitted(X: Any, y: Any, **options: Any) -> Any:
+        rate = given.get("learning_rate")
+        if rate is None:  # with its own losses, CatBoost chooses it by the numbers of samples and iterations
+            probe = type(model)(**{**given, "loss_function": "RMSE"}).fit(X, y, **options)
+            rate = float(probe.get_all_params()["learning_rate"])
+        own = {"loss_function": Shifted(objective.loss, np.float64), "learning_rate": rate}
+        model.set_params(**{**OF_CUSTOM, **given, **own})
+        return fit(X, y, **options)
+
+    model.fit = fitted
+    try:
+        yield
+    finally:
+        del model.fit
+        model._init_params = given
+    model.set_scale_and_bias(1.0, float(objective.baseline[0]))

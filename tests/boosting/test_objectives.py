@@ -1,0 +1,111 @@
+"""Losses as objectives of LightGBM, and LightGBM grown on any loss."""
+
+import pickle
+
+import lightgbm
+import numpy as np
+import pytest
+from lightgbm import LGBMClassifier, LGBMRegressor
+from sklearn.datasets import load_wine, make_classification, make_friedman1
+from sklearn.metrics import mean_pinball_loss
+
+from ortlearn import OrtGradientOptimizer, losses
+from ortlearn.exceptions import PluginError
+from ortlearn.losses import as_objective
+
+X, Y = make_friedman1(500, noise=1.0, random_state=0)
+PAIR = make_classification(300, 6, random_state=0)
+SMALL = {"n_estimators": 15, "verbose": -1, "n_jobs": 1, "boost_from_average": False}
+OWN = {
+    "regression": losses.SquaredErrorLoss(),
+    "gamma": losses.GammaLoss(),
+    "tweedie": losses.TweedieLoss(1.5),
+    "binary": losses.LogLoss(),
+}
+
+
+def splits(booster):
+    """Return the splits of all trees, and the values of their leaves."""
+    frame = booster.trees_to_dataframe()
+    return frame[["split_feature", "threshold", "left_child", "right_child"]], frame["value"]
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_own_losses_give_the_same_trees(name):
+    samples, y = PAIR if name == "binary" else (X, np.abs(Y) + 0.1)
+    options = {**SMALL, "n_estimators": 5 if name == "binary" else 15}
+    own = LGBMRegressor(objective=name, **options).fit(samples, y).booster_
+    found = LGBMRegressor(objective=as_objective(OWN[name]), **options).fit(samples, y).booster_
+    (trees, values), (same, others) = splits(own), splits(found)
+    assert trees.equals(same)
+    np.testing.assert_allclose(values, others, rtol=1e-3, atol=1e-5)
+
+
+def test_train_calls_it_with_a_data_set_and_weights():
+    weights = np.linspace(0.5, 2, len(Y))
+    data = lightgbm.Dataset(X, Y, weight=weights)
+    options = {"verbose": -1, "boost_from_average": False, "num_threads": 1}
+    own = lightgbm.train({"objective": "regression", **options}, data, 5)
+    data = lightgbm.Dataset(X, Y, weight=weights)
+    found = lightgbm.train({"objective": as_objective("squared_error"), **options}, data, 5)
+    np.testing.assert_allclose(found.predict(X), own.predict(X), rtol=1e-4)
+
+
+def test_expressions_and_several_classes():
+    gradient, hessian = as_objective(losses.ExpressionLoss("(label - score) ** 2 + (label - score) ** 4"))(
+        np.zeros(2), np.array([1.0, 2.0])
+    )
+    np.testing.assert_allclose([gradient, hessian], [[6.0, 36.0], [14.0, 50.0]])
+    scores = np.random.default_rng(0).normal(size=(20, 3))
+    gradient, hessian = as_objective("log_loss")(np.arange(20) % 3, scores)
+    shares = np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(gradient, shares - np.eye(3)[np.arange(20) % 3], atol=1e-6)
+    np.testing.assert_allclose(hessian, shares * (1 - shares), atol=1e-6)
+
+
+def test_objectives_are_pickled_and_wrong_ones_refused():
+    objective = pickle.loads(pickle.dumps(as_objective("huber")))
+    assert objective(np.zeros(1), np.array([0.5]))[0].tolist() == [0.5]
+    with pytest.raises(ValueError, match="package='sklearn' must be one of"):
+        as_objective("huber", package="sklearn")
+    with pytest.raises(PluginError, match="subclass of BaseLoss"):
+        as_objective(lambda y, f: ((f - y) ** 2, 2 * (f - y)))
+
+
+@pytest.mark.parametrize("level", [0.1, 0.9])
+def test_quantiles_are_better_than_those_of_lightgbm(level):
+    samples, y = make_friedman1(1500, noise=1.0, random_state=1)
+    own = LGBMRegressor(objective="quantile", alpha=level, verbose=-1, n_jobs=1).fit(samples[:500], y[:500])
+    trained = OrtGradientOptimizer(
+        LGBMRegressor(verbose=-1, n_jobs=1), learning_loss=losses.QuantileLoss(level), random_state=0
+    ).fit(samples[:500], y[:500])
+    before, after = (
+        mean_pinball_loss(y[500:], model.predict(samples[500:]), alpha=level) for model in (own, trained)
+    )
+    assert after < before and abs((y[500:] <= trained.predict(samples[500:])).mean() - level) < 0.06
+    model = trained.to_sklearn()
+    assert model.get_params()["objective"] is None
+    np.testing.assert_allclose(model.predict(samples), trained.predict(samples), rtol=1e-4)
+
+
+@pytest.mark.parametrize("loss", [losses.FocalLoss(), losses.HingeLoss()])
+@pytest.mark.parametrize("data", [PAIR, load_wine(return_X_y=True)])
+def test_classifiers_are_of_the_same_class(loss, data):
+    samples, y = data
+    trained = OrtGradientOptimizer(LGBMClassifier(n_estimators=10, verbose=-1, n_jobs=1), learning_loss=loss)
+    trained = trained.fit(samples, np.array(["a", "b", "c"])[y])
+    model = trained.to_sklearn()
+    assert model.score(samples, np.array(["a", "b", "c"])[y]) > 0.9
+    np.testing.assert_allclose(model.predict_proba(samples), trained.predict_proba(samples), atol=1e-5)
+
+
+def test_a_log_link_and_constraints_hold():
+    model = LGBMRegressor(n_estimators=20, verbose=-1, n_jobs=1, monotone_constraints=[0, 0, 0, -1] + [0] * 6)
+    counts = np.abs(Y)
+    found = OrtGradientOptimizer(model, learning_loss="poisson", random_state=0).fit(X, counts)
+    np.testing.assert_allclose(found.to_sklearn().predict(X), found.predict(X), rtol=1e-4)
+    assert np.corrcoef(found.predict(X), counts)[0, 1] > 0.8
+    found = OrtGradientOptimizer(model, learning_loss=losses.QuantileLoss(0.8), random_state=0).fit(X, Y)
+    steps = np.repeat(X[:20], 50, axis=0)
+    steps[:, 3] = np.tile(np.linspace(0, 1, 50), 20)
+    assert (np.diff(found.predict(steps).reshape(20, 50), axis=1) <= 1e-5).all()

@@ -1,0 +1,95 @@
+"""XGBoost and CatBoost grow their trees on any loss."""
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_wine, make_friedman1
+from sklearn.metrics import mean_pinball_loss
+
+from ortlearn import OrtGradientOptimizer, losses
+from ortlearn.losses import as_objective
+
+xgboost = pytest.importorskip("xgboost")
+catboost = pytest.importorskip("catboost")
+
+X, Y = make_friedman1(1500, noise=1.0, random_state=0)
+TRAIN, TEST = slice(None, 500), slice(500, None)
+XGB = {"n_estimators": 30, "n_jobs": 1}
+CAT = {"iterations": 50, "verbose": 0, "thread_count": 1, "allow_writing_files": False}
+#: The tests of this folder have other defaults.
+AUTO = {"learning_rate": "auto", "learning_penalty": "auto", "random_state": 0}
+MODELS = [(xgboost.XGBRegressor, XGB), (catboost.CatBoostRegressor, CAT)]
+#: CatBoost warns if numba is not installed.
+pytestmark = pytest.mark.filterwarnings("ignore:Failed to import numba")
+
+
+@pytest.mark.parametrize("name", ["reg:squarederror", "reg:tweedie", "binary:logistic"])
+def test_own_losses_of_xgboost_give_the_same_trees(name):
+    kinds = {"reg:squarederror": losses.SquaredErrorLoss()}
+    kinds |= {"reg:tweedie": losses.TweedieLoss(1.5), "binary:logistic": losses.LogLoss()}
+    y = (Y > Y.mean()) if name == "binary:logistic" else np.abs(Y) + 0.1
+    data = xgboost.DMatrix(X, y.astype(float))
+    # the base scores are those of raw scores of zero
+    base = {"reg:squarederror": 0.0, "binary:logistic": 0.5}.get(name, 1.0)
+    own = xgboost.train({"objective": name, "base_score": base, "nthread": 1}, data, 10)
+    function = as_objective(kinds[name], package="xgboost")
+    found = xgboost.train({"base_score": 0.0, "nthread": 1}, data, 10, obj=function)
+    expected = own.predict(data, output_margin=True)
+    np.testing.assert_allclose(found.predict(data, output_margin=True), expected, rtol=1e-3, atol=1e-3)
+    frames = [booster.trees_to_dataframe() for booster in (own, found)]
+    assert frames[0]["Feature"].equals(frames[1]["Feature"])
+
+
+def test_squared_error_of_catboost_gives_the_same_trees():
+    options = {**CAT, "learning_rate": 0.1, "boost_from_average": False, "leaf_estimation_method": "Newton"}
+    own = catboost.CatBoostRegressor(**options).fit(X, Y)
+    function = as_objective("squared_error", package="catboost")
+    found = catboost.CatBoostRegressor(**options, loss_function=function, eval_metric="RMSE").fit(X, Y)
+    np.testing.assert_allclose(found.predict(X), own.predict(X), rtol=1e-3)
+
+
+@pytest.mark.parametrize("kind, options", MODELS)
+@pytest.mark.parametrize("loss", [losses.QuantileLoss(0.9), losses.HuberLoss(1.0)])
+def test_regressors_are_grown(kind, options, loss):
+    model = kind(**options)
+    given = model.get_params()
+    trained = OrtGradientOptimizer(model, learning_loss=loss, **AUTO).fit(X[TRAIN], Y[TRAIN])
+    found = trained.to_sklearn()
+    assert (
+        type(found) is kind
+        and found.get_params()["n_jobs" if kind is MODELS[0][0] else "verbose"]
+        == (given["n_jobs" if kind is MODELS[0][0] else "verbose"])
+    )
+    np.testing.assert_allclose(found.predict(X[TEST]), trained.predict(X[TEST]), rtol=1e-3)
+    plain = kind(**options).fit(X[TRAIN], Y[TRAIN])
+    level = getattr(loss, "quantile", 0.5)
+    after, before = (mean_pinball_loss(Y[TEST], m.predict(X[TEST]), alpha=level) for m in (found, plain))
+    assert after < before * (0.7 if level > 0.5 else 1.1)
+
+
+@pytest.mark.parametrize("kind, options", MODELS)
+def test_the_own_loss_gives_the_own_fit(kind, options):
+    plain = kind(**options, random_state=0).fit(X[TRAIN], Y[TRAIN])
+    trained = OrtGradientOptimizer(kind(**options, random_state=0), **AUTO).fit(X[TRAIN], Y[TRAIN])
+    np.testing.assert_allclose(trained.predict(X[TEST]), plain.predict(X[TEST]), rtol=1e-4)
+
+
+def test_a_log_link_is_in_the_onnx_file():
+    for kind, options in MODELS:
+        trained = OrtGradientOptimizer(kind(**options), learning_loss="poisson", **AUTO).fit(
+            X[TRAIN], np.abs(Y[TRAIN])
+        )
+        assert np.corrcoef(trained.predict(X[TEST]), np.abs(Y[TEST]))[0, 1] > 0.9
+
+
+def test_classifiers():
+    samples, y = load_wine(return_X_y=True)
+    trained = OrtGradientOptimizer(xgboost.XGBClassifier(**XGB), learning_loss="focal", **AUTO).fit(
+        samples, y
+    )
+    found = trained.to_sklearn()
+    assert found.score(samples, y) > 0.95
+    np.testing.assert_allclose(found.predict_proba(samples), trained.predict_proba(samples), atol=1e-4)
+    with pytest.raises(ValueError, match="classifier of CatBoost"):
+        OrtGradientOptimizer(catboost.CatBoostClassifier(**CAT), learning_loss="focal", **AUTO).fit(
+            samples, y
+        )
