@@ -88,7 +88,7 @@ class Bags:
         found._n_samples, found._left_out = len(of_sample), (of_sample, of_member)
         return found
 
-    def drawn(self, model: Any, X: Any) -> np.ndarray | None:
+    def drawn(self, model: Any, X: Any, sample_weight: Any = None) -> np.ndarray | None:
         """Return whether each member was fitted on each sample, of shape (n_samples, n_members).
 
         None if all members were fitted on all samples, or if the model was fitted on other samples than the
@@ -104,6 +104,8 @@ class Bags:
         drawn = np.zeros((X.shape[0], len(bags)), dtype=bool)
         for number, rows in enumerate(bags):
             drawn[rows, number] = True
+        if sample_weight is not None:  # trees do not count samples without weight
+            bags = [rows[np.asarray(sample_weight)[rows] > 0] for rows in bags]
         if drawn.all() or not all(_are_of_tree(model, X, bags[i], i) for i in (0, len(bags) - 1)):
             return None
         return drawn

@@ -1,5 +1,7 @@
 """Bagged ensembles are trained with the members that have not seen a sample."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from sklearn.base import is_classifier
@@ -67,6 +69,12 @@ def test_other_samples_are_predicted_by_all_members():
         assert prepared(model, X[rows], Y[rows])[3].members is None
     assert prepared(model, X[:300][::-1], Y[:300])[3].members is None
     assert prepared(model, X[:300], Y[:300])[3].members is not None
+    weights = np.arange(300) % 3
+    weighted = OrtGradientOptimizer(model, warm_start=True)._configuration()
+    given = Samples(X[:300], Y[:300], weights)
+    other = RandomForestRegressor(10, random_state=0).fit(X[:300], Y[:300], weights)
+    weighted = replace(weighted, source=other)
+    assert new_start(weighted, given, np.random.RandomState(0), 0).data.members is not None
     pipeline = make_pipeline(StandardScaler(), RandomForestRegressor(10, random_state=0))
     assert prepared(pipeline, X[:300], Y[:300], fit=False)[3].members is not None
     all_seen = RandomForestRegressor(10, bootstrap=False, random_state=0).fit(X[:300], Y[:300])

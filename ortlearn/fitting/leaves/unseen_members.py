@@ -44,7 +44,7 @@ def with_unseen_members(problem: Problem, samples: Samples, data: Data) -> Data:
         X = X.tocsr().astype(np.float32) if issparse(X) else np.asarray(X, dtype=np.float32)
     except (TypeError, ValueError):  # columns that are not numbers
         return data
-    drawn = bags.drawn(fitted_part(problem.source), X)
+    drawn = bags.drawn(fitted_part(problem.source), X, samples.sample_weight)
     return data if drawn is None else _weighted(data, drawn, problem.dtype)
 
 
