@@ -12,7 +12,15 @@ from sklearn.utils import check_array, column_or_1d
 from ..exceptions import CalibrationWarning, warn_user
 from ..preprocessing.columns import count_samples
 
-__all__ = ["check_groups", "group_rows", "kept_groups", "numeric_labels", "sample_keys", "warn_of_trained"]
+__all__ = [
+    "as_rows",
+    "check_groups",
+    "group_rows",
+    "kept_groups",
+    "numeric_labels",
+    "sample_keys",
+    "warn_of_trained",
+]
 
 REUSED = (
     "{:.0%} of the calibration samples are training samples, on which errors are smaller than on new ones: "
@@ -20,6 +28,11 @@ REUSED = (
 )
 #: Share of calibration samples among the training samples that is an error of the caller.
 MOST_SHARED = 0.5
+
+
+def as_rows(X: Any) -> Any:
+    """Return X, a sparse matrix of any format as CSR or CSC."""
+    return X.tocsr() if issparse(X) and X.format not in ("csr", "csc") else X
 
 
 def numeric_labels(y: Any, name: str = "y") -> np.ndarray:

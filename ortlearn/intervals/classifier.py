@@ -15,7 +15,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from ..estimators.display import DisplayMixin
 from ..fitting.trainer import draw_seed
 from ..problem.samples import Samples, check_lengths
-from .arguments import check_groups, group_rows, kept_groups, sample_keys, warn_of_trained
+from .arguments import as_rows, check_groups, group_rows, kept_groups, sample_keys, warn_of_trained
 from .calibrated import FittedValue
 from .conformal import checked_coverage, needed
 from .fitted import too_few
@@ -185,13 +185,13 @@ class OrtSetClassifier(
         """
         self._validate_params()
         coverage, random_state = checked_coverage(self.coverage), check_random_state(self.random_state)
-        samples = Samples(X, _classes(y), sample_weight).with_checked_weights()
+        samples = Samples(as_rows(X), _classes(y), sample_weight).with_checked_weights()
         check_lengths(samples.X, samples.y)
         groups, seed = check_groups(groups, len(samples.y)), draw_seed(random_state) % 2**31
         if X_cal is None:
             samples, held_out, groups = self._split(samples, groups, random_state, samples.y)
         else:
-            held_out = Samples(X_cal, _classes(y_cal))
+            held_out = Samples(as_rows(X_cal), _classes(y_cal))
             check_lengths(held_out.X, held_out.y)
             groups = check_groups(groups_cal, len(held_out.y))
         self._check_count(len(held_out.y), coverage)
@@ -216,6 +216,42 @@ class OrtSetClassifier(
         rows, numbers = group_rows(groups, names, len(held_out.y)), _numbers(held_out.y, classes)
         self._fitted = self._calibrated(fitted, held_out, numbers, rows, names)
         return self
+
+    def partial_fit(self, X, y, classes=None, groups=None):  # type: ignore[override]
+        """Adapt the calibration to samples of a stream, in their order (adaptive conformal inference).
+
+        After a miss, sets aim at a larger coverage, otherwise at a slightly smaller one. The model is not
+        trained; the first call on an unfitted object is ``fit``.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            New samples.
+        y : array-like of shape (n_samples,)
+            Their classes.
+        classes : array-like of shape (n_classes,), default=None
+            All classes of the stream, which the samples of the first call must have.
+        groups : array-like of shape (n_samples,), default=None
+            Groups of the samples.
+
+        Returns
+        -------
+        OrtSetClassifier
+            This object.
+
+        Raises
+        ------
+        ValueError
+            If the first call lacks a class, or a later one has other classes.
+        """
+        if classes is not None:
+            known = np.unique(_classes(y)) if self._fitted is None else self._fitted.classes
+            if other := sorted({*np.asarray(classes).tolist()} ^ {*known.tolist()}, key=str):
+                raise ValueError(
+                    f"The classes {other} are not both in classes and among those of the first call, whose "
+                    "samples train the model: pass samples of all classes first."
+                )
+        return super().partial_fit(X, y, groups)
 
     def _check_count(self, n: int, coverage: float) -> None:
         """Raise a ValueError if calibration samples are too few."""

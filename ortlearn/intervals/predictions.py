@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..preprocessing.columns import count_samples
+from .arguments import as_rows
 from .calibrated import CalibratedMethods
 from .conformal import checked_coverage, checked_levels
 
@@ -105,7 +106,9 @@ class IntervalPredictions(CalibratedMethods):
     def _predicted(self, X: Any, coverage: float | None, groups: Any) -> dict[str, np.ndarray]:
         """Return the outputs of the graph of intervals."""
         model = self._model()
-        return model.predict(X, coverage, self._rows(groups, count_samples(X)))
+        X = as_rows(X)
+        rows = None if groups is None else self._rows(groups, count_samples(X))
+        return model.predict(X, coverage, rows)
 
     def get_trained_onnx(self):
         """Return one ONNX file of the model, its intervals and their calibration.
@@ -144,7 +147,7 @@ class SetPredictions(CalibratedMethods):
         ndarray of shape (n_samples,)
             Classes of the largest calibrated probability; for a given model those that it predicts.
         """
-        return self._model().labels(X)
+        return self._model().labels(as_rows(X))
 
     def predict_proba(self, X):
         """Predict calibrated probabilities.
@@ -159,7 +162,7 @@ class SetPredictions(CalibratedMethods):
         ndarray of shape (n_samples, n_classes)
             Probabilities, in the order of ``classes_``.
         """
-        return self._model().probabilities(X)
+        return self._model().probabilities(as_rows(X))
 
     def predict_set(self, X, coverage=None, groups=None):
         """Predict, with sets of classes.
@@ -185,7 +188,8 @@ class SetPredictions(CalibratedMethods):
         ValueError
             If the calibration samples are too few for a coverage.
         """
-        model, rows = self._model(), self._rows(groups, count_samples(X))
+        model, X = self._model(), as_rows(X)
+        rows = None if groups is None else self._rows(groups, count_samples(X))
         given = [coverage] if coverage is None or isinstance(coverage, Real) else coverage
         wanted = [None if value is None else checked_coverage(value) for value in given]
         sets = [model.evaluate(X, model.constants(value), rows)["set"] for value in wanted]

@@ -13,7 +13,15 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from ..estimators.display import DisplayMixin
 from ..fitting.trainer import draw_seed
 from ..problem.samples import Samples, check_lengths
-from .arguments import check_groups, group_rows, kept_groups, numeric_labels, sample_keys, warn_of_trained
+from .arguments import (
+    as_rows,
+    check_groups,
+    group_rows,
+    kept_groups,
+    numeric_labels,
+    sample_keys,
+    warn_of_trained,
+)
 from .conformal import checked_coverage, checked_levels, needed
 from .fitted import FittedIntervals, too_few
 from .members import is_given
@@ -208,7 +216,7 @@ class OrtIntervalRegressor(
         """
         self._validate_params()
         coverage, levels = checked_coverage(self.coverage), self._all_levels()
-        samples = Samples(X, numeric_labels(y), sample_weight).with_checked_weights()
+        samples = Samples(as_rows(X), numeric_labels(y), sample_weight).with_checked_weights()
         check_lengths(samples.X, samples.y)
         groups, by_folds = check_groups(groups, len(samples.y)), self.method == "cv+"
         random_state = check_random_state(self.random_state)
@@ -219,7 +227,7 @@ class OrtIntervalRegressor(
         elif X_cal is None:
             samples, held_out, groups = self._split(samples, groups, random_state)
         else:
-            held_out = Samples(X_cal, numeric_labels(y_cal, "y_cal"))
+            held_out = Samples(as_rows(X_cal), numeric_labels(y_cal, "y_cal"))
             check_lengths(held_out.X, held_out.y)
             groups = check_groups(groups_cal, len(held_out.y))
         if len(held_out.y) < needed(coverage):

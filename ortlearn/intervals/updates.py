@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..problem.samples import check_lengths
-from .arguments import numeric_labels, warn_of_trained
+from .arguments import as_rows, numeric_labels, warn_of_trained
 from .calibrated import CalibratedMethods
 from .conformal import needed
 from .fitted import too_few
@@ -56,7 +56,7 @@ class CalibrationUpdates(CalibratedMethods):
         CalibrationWarning
             If the samples are training samples.
         """
-        model, y = self._model(), self._labels(y)
+        model, X, y = self._model(), as_rows(X), self._labels(y)
         if len(y) < needed(model.coverage):
             raise too_few(len(y), model.coverage)
         warn_of_trained(model.trained_on, X, y)
@@ -96,7 +96,7 @@ class CalibrationUpdates(CalibratedMethods):
         if self._fitted is None:
             return self.fit(X, y, groups=groups)
         self._validate_params()
-        model, y = self._model(), self._labels(y)
+        model, X, y = self._model(), as_rows(X), self._labels(y)
         check_lengths(X, y)
         if model.by_folds:
             raise ValueError("partial_fit adapts split calibration: use another method than 'cv+'.")

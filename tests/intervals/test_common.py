@@ -1,0 +1,68 @@
+"""scikit-learn's checks of estimators, metadata routing, and feature names."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.sparse import dok_matrix
+from sklearn import config_context
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import estimator_checks_generator
+
+from ortlearn import OrtIntervalRegressor, OrtSetClassifier
+from tests.intervals.test_interval_regressor import X_NEW, X, Y
+
+WEIGHTS = "a repeated sample may be a calibration sample, which a weight is not"
+FAILURES = {
+    "check_sample_weight_equivalence_on_dense_data": WEIGHTS,
+    "check_sample_weight_equivalence_on_sparse_data": WEIGHTS,
+    "check_dtype_object": "arrays of objects are refused, as by the other estimators",
+}
+ESTIMATORS = [
+    OrtIntervalRegressor(Ridge(), coverage=0.5, calibration=0.5, random_state=0),
+    OrtSetClassifier(LogisticRegression(), coverage=0.5, calibration=0.3, random_state=0),
+]
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda estimator: type(estimator).__name__)
+def test_checks_of_scikit_learn(estimator):
+    failed = {}
+    for own, check in estimator_checks_generator(estimator):
+        name = getattr(check, "func", check).__name__
+        try:
+            check(own)
+        except Exception as error:
+            if name not in FAILURES and "SkipTest" not in type(error).__name__:
+                failed[name] = repr(error)
+    assert not failed
+
+
+def test_groups_are_routed():
+    groups = np.where(X[:, 0] > 0, 1, 2)
+    with config_context(enable_metadata_routing=True):
+        inner = OrtIntervalRegressor(Ridge(), calibration=200, random_state=0).set_fit_request(groups=True)
+        trained = make_pipeline(StandardScaler(), inner).fit(X, Y, groups=groups)
+    assert trained[-1].groups_ == [1, 2]
+
+
+def test_frames_and_sparse_matrices():
+    frame = pd.DataFrame(X, columns=["a", "b", "c"])
+    trained = OrtIntervalRegressor(Ridge(), random_state=0).fit(frame, Y)
+    assert trained.feature_names_in_.tolist() == ["a", "b", "c"] and trained.n_features_in_ == 3
+    with pytest.raises(ValueError, match="feature names"):
+        trained.predict(pd.DataFrame(X_NEW, columns=["a", "b", "d"]))
+    sparse = OrtIntervalRegressor(Ridge(), random_state=0).fit(dok_matrix(X), Y)
+    expected = trained.predict(pd.DataFrame(X_NEW, columns=["a", "b", "c"]))
+    np.testing.assert_allclose(sparse.predict(dok_matrix(X_NEW)), expected, rtol=1e-2, atol=1e-2)
+
+
+def test_streams_begin_with_all_classes():
+    labels = np.where(Y > 10, "b", "a")
+    with pytest.raises(ValueError, match="classes \\['c'\\]"):
+        OrtSetClassifier(LogisticRegression()).partial_fit(X, labels, classes=["a", "b", "c"])
+    trained = OrtSetClassifier(LogisticRegression(), random_state=0)
+    trained.partial_fit(X, labels, classes=["a", "b"]).partial_fit(X_NEW[:5], ["a"] * 5)
+    assert trained.n_calibration_ == 85
