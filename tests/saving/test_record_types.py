@@ -57,7 +57,8 @@ def test_every_class_is_listed_or_a_plugin(base):
         module = importlib.import_module(f"ortlearn.{package}")
         for info in pkgutil.iter_modules(module.__path__, f"{module.__name__}."):
             importlib.import_module(info.name)
-    known = {info.value.rpartition(":")[2] for info in plugins.list_plugins()} | {*TYPES} | LEFT_OUT
+    stored = {kind.cls.__name__ for kind in TYPES.values()}
+    known = {info.value.rpartition(":")[2] for info in plugins.list_plugins()} | stored | LEFT_OUT
     defined = {cls.__name__ for cls in subclasses(base) if cls.__module__.startswith(f"{ortlearn.__name__}.")}
     assert defined and not defined - known
 
