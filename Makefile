@@ -121,6 +121,7 @@ lint: $(LINT_STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/basedpyright --level error --pythonpath $(BIN)/python tests/annotations/user_code.py
 	$(BIN)/python -m benchmarks.code_size --check
 
 format: $(LINT_STAMP)

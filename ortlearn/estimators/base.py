@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from typing import Self
+
 import copy
 import math
 from collections.abc import Callable
@@ -21,7 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["BaseOrtGradientEstimator"]
 
 
-def _validation_columns(source, own, of_training, features):
+def _validation_columns(source: Any, own: Any, of_training: Any, features: Any) -> Any:
     """Return labels, weights and features of a validation source; by default the training columns."""
     if own[0] is None and own[1] is None and isinstance(of_training[0], str | list):
         return (*of_training, features)
@@ -29,7 +34,7 @@ def _validation_columns(source, own, of_training, features):
     return (*own, features if named else None)
 
 
-def _reject_source(X) -> None:
+def _reject_source(X: Any) -> None:
     """Raise an error if X is a data source, which ``fit`` does not support."""
     from ..data.opening import is_source
 
@@ -42,15 +47,15 @@ class BaseOrtGradientEstimator(CallbackMethods, ExportMethods, PredictionMethods
 
     def fit(
         self,
-        X,
-        y=None,
-        sample_weight=None,
-        X_val=None,
-        y_val=None,
-        sample_weight_val=None,
-        classes=None,
-        resume_from=None,
-    ):
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        X_val: Any = None,
+        y_val: Any = None,
+        sample_weight_val: Any = None,
+        classes: Any = None,
+        resume_from: Any = None,
+    ) -> Self:
         """Train.
 
         Parameters
@@ -123,15 +128,15 @@ class BaseOrtGradientEstimator(CallbackMethods, ExportMethods, PredictionMethods
 
     def partial_fit(
         self,
-        X,
-        y=None,
-        classes=None,
-        sample_weight=None,
-        total_weight=None,
-        X_val=None,
-        y_val=None,
-        sample_weight_val=None,
-    ):
+        X: Any,
+        y: Any = None,
+        classes: Any = None,
+        sample_weight: Any = None,
+        total_weight: Any = None,
+        X_val: Any = None,
+        y_val: Any = None,
+        sample_weight_val: Any = None,
+    ) -> Self:
         """Train one epoch on a batch of samples, from the weights and the state of the last call.
 
         Parameters
@@ -174,18 +179,18 @@ class BaseOrtGradientEstimator(CallbackMethods, ExportMethods, PredictionMethods
 
     def fit_stream(
         self,
-        source,
-        y=None,
-        sample_weight=None,
+        source: Any,
+        y: Any = None,
+        sample_weight: Any = None,
         *,
-        features=None,
-        classes=None,
-        shuffle_buffer=65_536,
-        source_val=None,
-        y_val=None,
-        sample_weight_val=None,
-        resume_from=None,
-    ):
+        features: Any = None,
+        classes: Any = None,
+        shuffle_buffer: int = 65_536,
+        source_val: Any = None,
+        y_val: Any = None,
+        sample_weight_val: Any = None,
+        resume_from: Any = None,
+    ) -> Self:
         """Train on samples that do not fit in memory: an epoch is a pass over a source.
 
         Labels and weights are counted in a separate first pass; the learning rate ``"auto"`` measures
@@ -272,7 +277,7 @@ class BaseOrtGradientEstimator(CallbackMethods, ExportMethods, PredictionMethods
         close_stream(self)
         return self._commit(lambda trainer: trainer.fit(given, classes, resumed))
 
-    def _commit(self, train: Callable[[Trainer], FittedModel]):
+    def _commit(self, train: Callable[[Trainer], FittedModel]) -> Self:
         """Train, and store the fitted model, or the model reached at an interrupt; errors change nothing."""
         from ..fitting.callbacks import EstimatorView
         from ..fitting.trainer import Trainer

@@ -26,7 +26,7 @@ class DisplayMixin:
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
         return BaseEstimator.__repr__(_described(self), N_CHAR_MAX)
 
-    def _get_params_html(self, *args, **kwargs) -> Any:
+    def _get_params_html(self, *args: Any, **kwargs: Any) -> Any:
         # The table of parameters in the diagram of scikit-learn 1.7 and later.
         return BaseEstimator._get_params_html(_described(self), *args, **kwargs)
 

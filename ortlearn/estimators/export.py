@@ -123,7 +123,7 @@ class ExportMethods(FittedEstimator):
             return model.with_zipmap(fused)
         return copy.deepcopy(model.onnx) if fused else model.plain_onnx()
 
-    def save_adapter(self, path, *, keep_upgrade: bool = False) -> Path:
+    def save_adapter(self, path: Any, *, keep_upgrade: bool = False) -> Path:
         """Write the trained low-rank adapters to a file in the adapter format of onnxruntime.
 
         The adapters belong to the model that ``get_trained_onnx(merged=False)`` returns. onnxruntime 1.20 or
@@ -171,7 +171,7 @@ class ExportMethods(FittedEstimator):
         write_atomically(path, lambda file: file.write(content))
         return path
 
-    def save_onnx_graph(self, folder=None):
+    def save_onnx_graph(self, folder: Any = None) -> Any:
         """Write the trained model and the training graphs to files, or return them as bytes.
 
         Before ``fit``, the graphs are available for an ONNX model or a fitted scikit-learn estimator.
@@ -223,7 +223,7 @@ class ExportMethods(FittedEstimator):
             save_model(model, paths[name])
         return paths
 
-    def get_node_providers(self):
+    def get_node_providers(self) -> Any:
         """Return the number of training nodes that each execution provider of onnxruntime runs.
 
         Returns

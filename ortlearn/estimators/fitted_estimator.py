@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from typing import Self
+
 from collections.abc import Callable
 from operator import attrgetter
 from pkgutil import resolve_name
@@ -43,7 +48,7 @@ def is_final(fitted: FittedModel | Progress | None) -> TypeGuard[FittedModel]:
 class FittedAttribute:
     """Attribute of an estimator that is read from its fitted model; None means none, if it is optional."""
 
-    def __init__(self, path: str, optional: bool = False):
+    def __init__(self, path: str, optional: bool = False) -> None:
         self._during_fit = path.startswith("state.")
         self._value = attrgetter(path)
         self._optional = optional
@@ -117,7 +122,7 @@ class FittedEstimator(Parameters):
     def __sklearn_is_fitted__(self) -> bool:
         return is_final(self._fitted)
 
-    def __getstate__(self):
+    def __getstate__(self) -> Any:
         # Copies made by a callback have no callbacks: training them would call it again.
         in_training = self._fitted is not None and not self._fitted.is_final
         omitted = (*DURING_FIT, *CALLBACKS) if in_training else DURING_FIT
@@ -145,7 +150,7 @@ class FittedEstimator(Parameters):
             model.open(Runtime(parse_device(self.device), self.n_jobs, self._step_class))
         return model
 
-    def get_weights(self):
+    def get_weights(self) -> Any:
         """Return the trained weights by name.
 
         Returns
@@ -155,7 +160,7 @@ class FittedEstimator(Parameters):
         """
         return {name: array.copy() for name, array in self._model().trained_coef.items()}
 
-    def set_weights(self, weights):
+    def set_weights(self, weights: Any) -> Self:
         """Set trained weights.
 
         Predictions, ``get_trained_onnx`` and ``to_sklearn`` use them from now on; ``partial_fit`` and a warm

@@ -104,42 +104,42 @@ class Parameters(DisplayMixin, MetaEstimatorMixin, BaseEstimator):
     @_named_arguments
     def __init__(
         self,
-        estimator,
-        weights_to_train=None,
+        estimator: Any,
+        weights_to_train: Any = None,
         *,
-        learning_loss="auto",
-        learning_rate="auto",
-        learning_penalty="auto",
-        max_iter=100,
-        batch_size=10,
-        shuffle=True,
-        random_state=None,
-        warm_start=False,
-        keep_better=True,
-        gradient="auto",
-        device="cpu",
-        n_jobs=None,
-        validation_every=0.1,
-        verbose=0,
-        exc=True,
-        dtype="float32",
-        hoist=True,
-        early_stopping=False,
-        validation_fraction=0.1,
-        n_iter_no_change=10,
-        tol=None,
-        scoring="loss",
-        average=False,
-        clip_norm=None,
-        clip_value=None,
-        class_weight="auto",
-        loss_output_name="loss",
-        label_name="label",
-        weight_name="sample_weight",
-        straight_through=False,
-        lora=None,
-        output_name=None,
-    ):
+        learning_loss: Any = "auto",
+        learning_rate: Any = "auto",
+        learning_penalty: Any = "auto",
+        max_iter: float = 100,
+        batch_size: float = 10,
+        shuffle: bool = True,
+        random_state: Any = None,
+        warm_start: bool = False,
+        keep_better: bool = True,
+        gradient: Any = "auto",
+        device: Any = "cpu",
+        n_jobs: Any = None,
+        validation_every: float = 0.1,
+        verbose: float = 0,
+        exc: bool = True,
+        dtype: Any = "float32",
+        hoist: bool = True,
+        early_stopping: bool = False,
+        validation_fraction: float = 0.1,
+        n_iter_no_change: float = 10,
+        tol: Any = None,
+        scoring: Any = "loss",
+        average: bool = False,
+        clip_norm: Any = None,
+        clip_value: Any = None,
+        class_weight: Any = "auto",
+        loss_output_name: Any = "loss",
+        label_name: Any = "label",
+        weight_name: Any = "sample_weight",
+        straight_through: bool = False,
+        lora: Any = None,
+        output_name: Any = None,
+    ) -> None:
         self.estimator = estimator
         self.weights_to_train = weights_to_train
         self.learning_loss = learning_loss
@@ -175,7 +175,7 @@ class Parameters(DisplayMixin, MetaEstimatorMixin, BaseEstimator):
         self.lora = lora
         self.output_name = output_name
 
-    def set_params(self, **params):
+    def set_params(self, **params: Any) -> Any:
         """Set parameters, including those of nested objects (``learning_rate__eta0``).
 
         Parameters
@@ -204,7 +204,7 @@ class Parameters(DisplayMixin, MetaEstimatorMixin, BaseEstimator):
                 )
         return super().set_params(**params)
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         if conversion.is_onnx_source(self.estimator):
             kind = {"classification": "classifier", "regression": "regressor"}

@@ -26,7 +26,7 @@ class PredictionMethods(FittedEstimator):
     fit: Any
 
     @available_if(predicts)
-    def predict(self, X):
+    def predict(self, X: Any) -> np.ndarray:
         """Predict with the trained ONNX model.
 
         Parameters
@@ -44,7 +44,7 @@ class PredictionMethods(FittedEstimator):
         return self._model().predict(X)
 
     @available_if(has_probabilities)
-    def predict_proba(self, X):
+    def predict_proba(self, X: Any) -> Any:
         """Predict probabilities with the trained ONNX model.
 
         Parameters
@@ -63,7 +63,7 @@ class PredictionMethods(FittedEstimator):
         return self._model().predict_proba(X)
 
     @available_if(has_probabilities)
-    def predict_log_proba(self, X):
+    def predict_log_proba(self, X: Any) -> Any:
         """Predict logarithms of probabilities with the trained ONNX model.
 
         Parameters
@@ -81,7 +81,7 @@ class PredictionMethods(FittedEstimator):
             return [np.log(part) for part in shares] if isinstance(shares, list) else np.log(shares)
 
     @available_if(has_decisions)
-    def decision_function(self, X):
+    def decision_function(self, X: Any) -> np.ndarray:
         """Return the decision values of scikit-learn's ``decision_function``.
 
         For ONNX models and classifiers without this method, these are the raw scores that the loss is
@@ -101,7 +101,7 @@ class PredictionMethods(FittedEstimator):
         """
         return self._model().decision_function(X)
 
-    def score(self, X, y=None, sample_weight=None):
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Return the score of the wrapped model with the trained weights.
 
         It is the accuracy of a classifier and R2 of a regressor, but D2 of ``PoissonRegressor``,
@@ -137,7 +137,7 @@ class PredictionMethods(FittedEstimator):
         return model.score(X, y, sample_weight, getattr(self, "predict", model.predict))
 
     @available_if(has_densities)
-    def score_samples(self, X):
+    def score_samples(self, X: Any) -> Any:
         """Return the log-likelihood of each sample, or the normality score of an outlier detector.
 
         Parameters
@@ -158,7 +158,7 @@ class PredictionMethods(FittedEstimator):
         """
         return self._model().score_samples(X)
 
-    def losses(self, X, y=None, sample_weight=None):
+    def losses(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
         """Return the training loss of each sample, without penalty.
 
         Parameters
@@ -179,7 +179,7 @@ class PredictionMethods(FittedEstimator):
         """
         return self._model().losses(X, y, sample_weight)
 
-    def predictor(self, method="predict"):
+    def predictor(self, method: str = "predict") -> Any:
         """Return a method as a function of arrays without validation, for fast predictions of few samples.
 
         The function takes little more time than ONNX Runtime. It keeps the current weights: a later ``fit``
@@ -221,7 +221,7 @@ class PredictionMethods(FittedEstimator):
         return model.predictor(method)
 
     @available_if(wraps("fit_predict"))
-    def fit_predict(self, X, y=None, **fit_params):
+    def fit_predict(self, X: Any, y: Any = None, **fit_params: Any) -> np.ndarray:
         """Train, then predict the same samples: clusters, components of a mixture, or outliers.
 
         Parameters

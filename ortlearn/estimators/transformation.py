@@ -19,7 +19,7 @@ class _Transform(FittedEstimator):
     fit: Any
 
     @available_if(wraps("transform"))
-    def transform(self, X):
+    def transform(self, X: Any) -> Any:
         """Transform with the trained model.
 
         The ONNX model computes the result if it contains the transformation. Otherwise ``to_sklearn()`` does,
@@ -50,7 +50,7 @@ class _Transform(FittedEstimator):
         return _wrap_data_with_container("transform", values, X, chooser)
 
     @available_if(wraps("transform"))
-    def fit_transform(self, X, y=None, **fit_params):
+    def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Any:
         """Train, then transform the same samples.
 
         Parameters
@@ -70,7 +70,7 @@ class _Transform(FittedEstimator):
         return self.fit(X, y, **fit_params).transform(X)
 
     @available_if(wraps("transform", "get_feature_names_out"))
-    def get_feature_names_out(self, input_features=None):
+    def get_feature_names_out(self, input_features: Any = None) -> Any:
         """Return the names of the columns of the result of ``transform``.
 
         Parameters

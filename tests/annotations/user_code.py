@@ -52,9 +52,9 @@ def use(trained: OrtGradientOptimizer, folder: Path) -> float:
 def train_a_file() -> OrtGradientForwardBackwardOptimizer | None:
     """Train an ONNX file, and treat an error."""
     file = sklearn_to_onnx(Ridge().fit(X, y), X.shape[1])
-    print(explain(Ridge(), X))
+    print(explain(Ridge().fit(X, y), X))
     try:
-        return OrtGradientForwardBackwardOptimizer(file, max_iter=2, random_state=0).fit(X, y)
+        return OrtGradientForwardBackwardOptimizer(file, random_state=0).fit(X, y)
     except ConversionError as error:
         reason: OrtlearnError = error
         print(reason)
