@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from typing import Self
-
 import copy
 import math
 from collections.abc import Callable
@@ -17,6 +12,9 @@ from .export import ExportMethods
 from .fitted_estimator import is_final
 from .prediction import PredictionMethods
 from .transformation import TransformerMethods
+
+if TYPE_CHECKING:
+    from typing import Self
 
 if TYPE_CHECKING:
     from ..fitting.fitted_model import FittedModel

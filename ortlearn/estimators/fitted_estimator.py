@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from typing import Self
-
 from collections.abc import Callable
 from operator import attrgetter
 from pkgutil import resolve_name
@@ -19,6 +14,9 @@ from .. import conversion
 from ..exceptions import WriteBackError
 from ..fitting.callback_support import CALLBACKS, DURING_FIT
 from .parameters import Parameters
+
+if TYPE_CHECKING:
+    from typing import Self
 
 if TYPE_CHECKING:
     from typing import TypeGuard
