@@ -35,7 +35,11 @@ def refuse_masked(values: Any, name: str) -> None:
 def as_array_like(X: Any, name: str = "X") -> Any:
     """Return X as an array, a CSR or CSC matrix, a frame, a series, a list or a dictionary."""
     refuse_masked(X, name)
-    X = {key: from_tensor(values) for key, values in X.items()} if isinstance(X, dict) else from_tensor(X)
+    X = (
+        {key: from_tensor(values) for key, values in X.items()}
+        if isinstance(X, dict) and not issparse(X)
+        else from_tensor(X)
+    )
     if isinstance(X, np.ndarray) and X.dtype.names is not None:
         return {field: X[field] for field in X.dtype.names}
     if issparse(X):
