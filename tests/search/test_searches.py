@@ -291,7 +291,7 @@ def test_a_diverging_candidate_fails_alone(trained_alone):
         pytest.warns(FitFailedWarning, match="training diverged"),
     ):
         search, _ = searched(OrtGridSearchCV, estimator, grid, labels, error_score=np.nan)
-    assert [configuration.updates.learning_rate.eta0 for configuration in trained_alone] == [1e20] * 2
+    assert [call["self"].configuration.updates.learning_rate.eta0 for call in trained_alone] == [1e20] * 2
     found = search.cv_results_["mean_test_score"]
     np.testing.assert_allclose(found[[0, 2]], expected, rtol=1e-6)
     assert np.isnan(found[1])
