@@ -16,7 +16,6 @@ from .transformation import TransformerMethods
 if TYPE_CHECKING:
     from typing import Self
 
-if TYPE_CHECKING:
     from ..fitting.fitted_model import FittedModel
     from ..fitting.trainer import Trainer
     from ..problem.samples import Samples

@@ -16,10 +16,7 @@ from ..fitting.callback_support import CALLBACKS, DURING_FIT
 from .parameters import Parameters
 
 if TYPE_CHECKING:
-    from typing import Self
-
-if TYPE_CHECKING:
-    from typing import TypeGuard
+    from typing import Self, TypeGuard
 
     from ..fitting.callbacks import Progress
     from ..fitting.fitted_model import FittedModel
