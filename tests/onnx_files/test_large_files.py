@@ -162,8 +162,10 @@ def test_saving_in_another_folder(tmp_path, table):
     path = Path(found.save_onnx_graph(tmp_path / "other")["trained"])
     data = path.with_name(f"{path.name}.data")
     assert data.stat().st_size >= 4 * WIDTH * N_ROWS
+    copied = np.fromfile(data, np.float32, table.size).reshape(table.shape)
+    np.testing.assert_array_equal(copied, table)
     again = trainer(OrtGradientOptimizer, path, max_iter=1).fit(*samples(1000))
-    np.testing.assert_array_equal(tensor_array(again.onnx_.graph.initializer[0])[:1000], table)
+    assert np.isfinite(again.train_losses_).all()
 
 
 def test_pickled_trainings_predict_in_other_processes(tmp_path, table):
