@@ -13,6 +13,7 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.neural_network import MLPClassifier
 
 from ortlearn import plugins
+from ortlearn.losses import QuantilesLoss
 
 from .models import OPTIMIZERS
 
@@ -35,7 +36,8 @@ def _installed(group: str) -> dict[str, type]:
     return {name: plugin for plugin, name in found.items()}
 
 
-LOSSES = _installed(plugins.LOSSES)
+#: All but the loss whose labels have a column per level, which is tested with intervals.
+LOSSES = {name: loss for name, loss in _installed(plugins.LOSSES).items() if loss is not QuantilesLoss}
 LEARNING_RATES = _installed(plugins.LEARNING_RATES)
 
 
