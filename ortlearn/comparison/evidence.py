@@ -85,7 +85,8 @@ def choose(setting: Setting, measure: Measure, rounds: Iterable[Sequence[Candida
     after the rounds before.
     """
     choice = Choice(KeptStart(), np.zeros(0))
-    scores = [measure.scores(setting.start.weights, left_out) for _, left_out in measure.parts()]
+    start = setting.start.weights
+    scores = [(measure.scores(start, own), measure.errors(start, own)) for _, own in measure.parts()]
     for others in filter(None, rounds):
         candidates = [candidate.upon(choice.candidate) for candidate in others]
         choice, scores = _round(setting, measure, choice.candidate, candidates, scores)
@@ -97,21 +98,27 @@ def _round(
     measure: Measure,
     kept: Candidate,
     candidates: Sequence[Candidate],
-    scores: Sequence[Any],
-) -> tuple[Choice, list[Any]]:
-    """Return the choice of a round, and the scores of the chosen candidate for each part."""
-    tried, losses, weights = [], [], []
+    scores: Sequence[tuple[Any, Any]],
+) -> tuple[Choice, list[tuple[Any, Any]]]:
+    """Return the choice of a round, and scores and errors of the chosen candidate for each part."""
+    tried, losses, weights, errors = [], [], [], []
     for parts, before in islice(zip(measure.parts(), scores, strict=True), candidates[0].n_parts):
-        rows, previous, kind = [before], None, None
+        rows, wrong, previous, kind = [before[0]], [before[1]], None, None
         with quiet(ConvergenceWarning):
             for candidate in candidates:
                 previous, kind = (previous if type(candidate) is kind else None), type(candidate)
-                own, previous = candidate.tried(setting, measure, parts, before, previous)
+                own, previous = candidate.tried(setting, measure, parts, before[0], previous)
                 rows.append(own)
-        tried.append(rows)
+                found = None if before[1] is None else getattr(previous, "weights", None)
+                wrong.append(before[1] if found is None else measure.errors(found, parts[1]))
+        tried.append(list(zip(rows, wrong, strict=True)))
         losses.append(np.array([measure.losses(own, parts[1]) for own in rows], dtype=np.float64))
         weights.append(measure.weights(parts[1]))
+        errors.append(wrong)
     table, of_samples = np.concatenate(losses, axis=1), np.concatenate(weights)
+    if errors[0][0] is not None:  # of candidates with more errors, none is possible
+        rates = np.concatenate(errors, axis=1) @ of_samples
+        table[rates > rates[0]] = np.inf
     evidence = max(candidates[0].evidence, setting.evidence)
     best = best_of(table, of_samples, [candidate.family for candidate in candidates], evidence)
     chosen = kept if best is None else candidates[best]

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..data.samples import Data
 
-__all__ = ["Losses", "Measure", "Part", "Weights", "folds", "weights_of"]
+__all__ = ["MANY_SAMPLES", "Losses", "Measure", "Part", "Weights", "folds", "weights_of"]
 
 #: Number of cross-validation folds; with more samples than the second number, that many are drawn, and only
 #: one fold is evaluated.
@@ -46,6 +46,10 @@ class Measure:
         """Return the losses of shape (n,); one value if only a mean is known."""
         raise NotImplementedError
 
+    def errors(self, weights: Weights, part: Part) -> np.ndarray | None:
+        """Return which samples are misclassified, of shape (n,); None if losses alone are compared."""
+        return None
+
     def weights(self, part: Part) -> np.ndarray:
         """Return the weights of the losses."""
         return weights_of(part.data)
@@ -73,7 +77,9 @@ def weights_of(data: Data) -> np.ndarray:
     return np.ones(len(data)) if data.weight_per_sample is None else data.weight_per_sample.astype(np.float64)
 
 
-def folds(labels: np.ndarray | None, n_samples: int, random_state: np.random.RandomState) -> Iterator[Any]:
+def folds(
+    labels: np.ndarray | None, n_samples: int, random_state: np.random.RandomState, n_folds: int = FOLDS
+) -> Iterator[Any]:
     """Yield indices of training and validation samples, stratified if there are classes."""
     from sklearn.model_selection import KFold, StratifiedKFold  # slow import
 
@@ -81,7 +87,7 @@ def folds(labels: np.ndarray | None, n_samples: int, random_state: np.random.Ran
         drawn = random_state.choice(n_samples, MANY_SAMPLES, replace=False)
         yield np.sort(drawn[MANY_SAMPLES // FOLDS :]), np.sort(drawn[: MANY_SAMPLES // FOLDS])
         return
-    n_folds = min(FOLDS, n_samples)
+    n_folds = min(n_folds, n_samples)
     by_class = labels is not None and np.unique(labels, return_counts=True)[1].min() >= n_folds
     kind = StratifiedKFold if by_class else KFold
     parts = kind(n_folds, shuffle=True, random_state=random_state)

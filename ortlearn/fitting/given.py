@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import get_tags
 
-from ..comparison.candidates import Pull
+from ..comparison.candidates import KeptStart, Pull
 from ..onnx_files.loading import is_onnx_source
 from ..preprocessing.initial_fit import is_fitted
 from ..problem.boosted_stages import is_grown
@@ -22,6 +22,7 @@ from ..training.state import TrainingState
 from .callbacks import EstimatorView, FitTask
 from .fitted_model import FittedModel
 from .growth import Growth, TreeStream, check_grows
+from .keep_better import is_seen
 from .source_counts import Counts, SourceTotals
 from .start import Start, labelled, new_start, next_start
 from .validation import Validation
@@ -31,6 +32,8 @@ __all__ = ["Beginning", "Call", "Given", "InMemory", "named_classes"]
 
 #: Smallest number of samples for which some are held out to decide when to stop.
 FEWEST_SAMPLES = 20
+#: Reason why a model is kept.
+SEEN = "the model was fitted on these samples, or predicts them as well as a fit on them"
 
 
 @dataclass(frozen=True)
@@ -149,6 +152,8 @@ class InMemory(Given):
     def warm_start(self, call: Call, start: Start) -> WarmStart | None:
         """Return the comparison of candidates, if training is regularised towards its start."""
         own, problem = call.beginning, start.problem
+        if call.resumed is None and self._is_seen(own, start):
+            return WarmStart(self._samples, own.random_state, candidate=KeptStart(), reason=SEEN)
         compared = own.configuration.keep_better and start.from_model and problem.loss is not None
         automatic = own.configuration.updates.learning_rate is None
         if not (automatic and problem.updates.is_solver and compared):
@@ -157,6 +162,16 @@ class InMemory(Given):
         expected = named_classes(own.configuration, own.classes, self._samples.y)
         growth = Growth.of(own.configuration, start, self._samples, expected)
         return WarmStart(self._samples, own.random_state, growth, candidate)
+
+    def _is_seen(self, beginning: Beginning, start: Start) -> bool:
+        """Return whether the samples prove nothing, since the starting weights may be fitted on them."""
+        configuration, problem, last = beginning.configuration, start.problem, beginning.last
+        compared = start.from_model and problem.source is not None and problem.loss is not None
+        if not (compared and self.is_split and configuration.is_default) or is_grown(configuration, last):
+            return False
+        if self._held_out is not None and not is_fitted(configuration.source):  # fitted on the others
+            return False
+        return is_seen(configuration, start, self._samples, last is not None)
 
     def tree_stream(self, call: Call, start: Start) -> TreeStream | None:
         """Return the call of ``partial_fit`` for an ensemble of trees; single trees are an error."""

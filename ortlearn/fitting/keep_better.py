@@ -1,29 +1,38 @@
-"""Compare a finished training with its start."""
+"""Compare a finished training with its start, and a model with a fit on the samples."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from sklearn.pipeline import Pipeline
 
 from ..comparison.candidates import Candidate, Finished, KeptStart, Setting, Undecided
-from ..comparison.evidence import Choice, choose
-from ..comparison.measures import Losses, Measure, Part, Weights
+from ..comparison.evidence import Choice, best_of, bounded, choose
+from ..comparison.measures import MANY_SAMPLES, Losses, Measure, Part, Weights, folds, weights_of
 from ..data.samples import Data
 from ..inference.running import LiveInference
 from ..inference.score_runner import ScoreRunner
 from ..learning_rates import LearningRateLBFGS
+from ..models.registry import definition_or_default, inner_part
+from ..preprocessing.initial_fit import fit_clone, is_fitted
 from ..problem.configuration import Configuration
+from ..problem.samples import Samples
+from ..quiet import quiet
 from ..runtime.checked_sessions import open_session
 from ..training.graphs.objective import penalty_graph
 from ..training.graphs.task import TrainingTask
 from ..training.state import TrainingState
 from .leaves.unseen_members import of_unseen_members
-from .start import Start, with_anchor
+from .start import Start, new_start, with_anchor
 from .validation import Validation
 
-__all__ = ["keep_better"]
+__all__ = ["is_seen", "keep_better"]
+
+#: Standard errors by which the loss of samples must be lower for fits that contain them.
+EVIDENCE_OF_OVERFITTING = 2.0
 
 
 def keep_better(
@@ -100,3 +109,69 @@ def _objective(
         return mean_loss
     session = open_session(penalty, runtime.device, runtime.n_jobs)
     return lambda weights: mean_loss(weights) + float(session.run(None, dict(weights))[0])
+
+
+def is_seen(configuration: Configuration, start: Start, samples: Samples, again: bool) -> bool:
+    """Return whether the starting weights were probably fitted on the samples.
+
+    Clones are fitted on either half. If they predict their own half better than the other one, by more than
+    chance, a model that predicts the samples nearly as well as the clones their own half has seen them. A
+    model whose fit predicts other samples as well does not tell, and needs not. ``again`` says that the
+    weights are those of an earlier training.
+    """
+    source = configuration.source
+    if not is_fitted(source) and not again:
+        return True
+    random_state = np.random.RandomState(start.state.seed % 2**32)
+    rows = np.arange(len(start.data))
+    if len(rows) > MANY_SAMPLES:
+        rows = np.sort(random_state.choice(len(rows), MANY_SAMPLES, replace=False))
+    samples, start = samples.take(rows), replace(start, data=start.data.take(rows))
+    own, classes = _losses(configuration, start), start.problem.encoder.class_indices(start.data.y)
+    inside, outside = own.copy(), own.copy()
+    for kept, left_out in folds(classes, len(rows), random_state, 2):
+        losses = _losses_of_clone(configuration, start, samples, kept)
+        if losses is None:
+            return False
+        inside[kept], outside[left_out] = losses[kept], losses[left_out]
+    weights = weights_of(start.data)
+    overfits = best_of(np.stack([outside, inside]), weights, [None], EVIDENCE_OF_OVERFITTING) is not None
+    return overfits and bool(weights @ (own - (inside + outside) / 2) < 0)
+
+
+def _losses_of_clone(
+    configuration: Configuration, start: Start, samples: Samples, kept: np.ndarray
+) -> np.ndarray | None:
+    """Return losses of all samples by a clone fitted on some; None if the fit fails or a class is missing."""
+    some, seed = samples.take(kept), start.state.seed
+    first, second = (np.random.RandomState(seed % 2**32) for _ in range(2))
+    with quiet():
+        try:
+            source = _unfrozen(configuration.source)
+            clone = fit_clone(source, some.X, some.y, sample_weight=some.sample_weight, random_state=first)
+            known = replace(configuration, source=clone, warm_start=True)
+            other = new_start(known, samples, second, seed)
+        except Exception:  # a fit that fails says nothing about the model
+            return None
+    scores, others = start.problem.trainable.scores, other.problem.trainable.scores
+    same = scores is not None and others is not None and scores.shape == others.shape
+    return _losses(configuration, other) if same else None
+
+
+def _losses(configuration: Configuration, start: Start) -> np.ndarray:
+    """Return the loss of each sample, with the starting weights."""
+    problem, data = start.problem, start.data
+    runner = LiveInference(problem, problem.trainable.model, configuration.runtime)
+    losses = runner.with_weights(start.weights).losses(data.X, data.y).reshape(len(data), -1).mean(axis=1)
+    return losses if problem.encoder.class_indices(data.y) is None else bounded(losses)
+
+
+def _unfrozen(source: Any) -> Any:
+    """Return the estimator that is fitted again: of a frozen one or a search, the one inside."""
+    inner = inner_part(source) if definition_or_default(source).wraps else None
+    if inner is not None:
+        return _unfrozen(inner[1])
+    if not isinstance(source, Pipeline):
+        return source
+    name, last = source.steps[-1]
+    return Pipeline([*source.steps[:-1], (name, _unfrozen(last))])

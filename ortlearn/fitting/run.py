@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from ..comparison.candidates import Candidate, FreshPull, Pull, Setting
+from ..comparison.candidates import Candidate, FreshPull, KeptStart, Pull, Setting
 from ..comparison.measures import Part
 from ..data.samples import Data
 from ..differentiation import require_gradients
@@ -88,7 +88,9 @@ def train(
         "observer": observer,
     }
     try:
-        if is_solver:
+        if isinstance(candidate, KeptStart):
+            state = candidate.train(setting, Part(data))
+        elif is_solver:
             growth = None if warm is None else warm.growth
             setting = setting_of(configuration, start, (step, data), settings, growth, state=state, **hooks)
             is_own = start.from_model or FreshPull not in setting.centers
@@ -103,7 +105,7 @@ def train(
         if fingerprint is not None and ended.state.has_updates:
             ended.model = unfinished(ended.state)
         raise
-    reason = "held-out samples do not show an improvement, or none can be held out"
+    reason = "" if warm is None else warm.reason
     if candidate is None and start.from_model and configuration.keep_better:
         state, reason = keep_better(configuration, start, state, validation, (step.task, data))
     state = with_monotonic_leaves(start.problem, state)

@@ -163,11 +163,12 @@ def new_start(
     warn_of_differences(problem, samples, rows, configuration.runtime)
     if expected is not None:
         expected.check_known(problem.targets.classes, "the model")
-    weights = _starting_weights(configuration, problem, random_state, last)
+    own_fit = bool(problem.doubt) and configuration.is_default and not stream and whole is None
+    weights = _starting_weights(configuration, problem, random_state, last, own_fit)
     fresh = _fresh_weights(problem, random_state) if configuration.updates.learning_rate is None else None
     seen = problem.total_weight(labels, weights_of_labels, total)
     state = TrainingState(weights, seed=seed, total_weight=seen, penalty_weight=seen, anchor=weights)
-    from_model = not stream and _starts_from_model(configuration, problem)
+    from_model = not stream and (own_fit or _starts_from_model(configuration, problem))
     return Start(problem, features, data, state, from_model, fresh)
 
 
@@ -269,10 +270,16 @@ def _starting_weights(
     problem: Problem,
     random_state: np.random.RandomState,
     last: FittedModel | None,
+    own_fit: bool,
 ) -> dict[str, np.ndarray]:
-    """Return random weights, or for a warm start those of the last solution or of the model."""
+    """Return random weights, or for a warm start those of the last solution or of the model.
+
+    With ``own_fit``, those of the model are returned even without a warm start.
+    """
     trainable = problem.trainable
     own = trainable.initial_weights()
+    if own_fit and not configuration.warm_start:
+        return own
     if not configuration.warm_start:
         return draw_weights(own, trainable.parameters, random_state, trainable.constraints)
     if last is None:  # weights of adapters are random, since gradients are zero for zero weights

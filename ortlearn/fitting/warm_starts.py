@@ -25,6 +25,7 @@ from ..comparison.candidates import (
 from ..comparison.evidence import bounded, choose
 from ..comparison.measures import Measure, Part, Weights, folds, weights_of
 from ..data.samples import Data
+from ..inference.running import LiveInference
 from ..inference.score_runner import ScoreRunner
 from ..models import find_definition, fitted_part
 from ..models.capabilities import ShiftedTables, capability_of
@@ -61,7 +62,8 @@ class WarmStart:
     samples: Samples
     random_state: np.random.RandomState  # draws the folds
     growth: Growth | None = None  # new trees, if the model is an ensemble that may grow
-    candidate: Candidate | None = None  # the one that was chosen, if the training is resumed
+    candidate: Candidate | None = None  # the one that is chosen, such as that of a resumed training
+    reason: str = "held-out samples do not show an improvement, or none can be held out"  # to keep the start
 
     def chosen(
         self,
@@ -83,7 +85,10 @@ class WarmStart:
         else:
             given = Part(prepare(validation.data), validation.samples)
         runner = ScoreRunner(step.task, configuration.runtime)
-        measure = HeldOutSamples(runner, Part(data, self.samples), given, numbers, classes is not None)
+        problem, whole, predictions = start.problem, Part(data, self.samples), None
+        if problem.doubt and classes is not None:
+            predictions = LiveInference(problem, problem.trainable.model, configuration.runtime)
+        measure = HeldOutSamples(runner, whole, given, numbers, classes is not None, predictions)
         max_iter = min(ITERATIONS, settings.max_iter)
         short = replace(settings, max_iter=max_iter, watch=None, verbose=0, exc=False, keeps_history=False)
         setting = setting_of(configuration, start, (step, data), short, self.growth)
@@ -99,6 +104,7 @@ class HeldOutSamples(Measure):
     given: Part | None  # samples to measure on
     numbers: list[tuple[np.ndarray, np.ndarray]]  # otherwise, what each fold keeps and leaves out
     is_bounded: bool  # whether these are losses of a classifier
+    predictions: LiveInference | None = None  # None if misclassified samples are not compared
 
     def parts(self) -> Iterator[tuple[Part, Part]]:
         if self.given is not None:
@@ -112,6 +118,13 @@ class HeldOutSamples(Measure):
     def losses(self, scores: np.ndarray, part: Part) -> np.ndarray:
         losses = self.runner.losses(scores, part.data)
         return bounded(losses) if self.is_bounded else losses
+
+    def errors(self, weights: Weights, part: Part) -> np.ndarray | None:
+        if self.predictions is None:
+            return None
+        problem = self.predictions.problem
+        labels = problem.targets.classes[problem.encoder.class_indices(part.data.y)]
+        return np.ravel(self.predictions.with_weights(weights).predict(part.data.X) != labels)
 
 
 def setting_of(

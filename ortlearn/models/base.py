@@ -23,6 +23,9 @@ class Objective:
         Penalty on the parameters; no penalty by default.
     approximate : str
         Reason why the penalty differs from that of the fit; empty if it is the same.
+    differs : str
+        Reason why the minimum is another model than that of the fit; empty if it is the same. Such an
+        objective alone neither starts nor judges a training by default.
 
     Examples
     --------
@@ -36,6 +39,7 @@ class Objective:
     loss: BaseLoss
     penalty: BasePenalty = field(default_factory=NoPenalty)
     approximate: str = field(default="", repr=False)
+    differs: str = field(default="", repr=False)
 
 
 @dataclass(frozen=True)
@@ -91,6 +95,8 @@ class ModelDefinition:
     unlabelled: Any = None
     #: Names of attributes; the first one present holds the estimator that a wrapper delegates to.
     inner: Sequence[str] = ()
+    #: Whether a fit of that estimator replaces one of the wrapper, as for a search or a frozen estimator.
+    wraps = False
     #: Objects of :mod:`ortlearn.models.capabilities`, at most one of each type.
     capabilities: Sequence[Any] = ()
 

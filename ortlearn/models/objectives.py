@@ -1,6 +1,7 @@
 """Objectives of fitted estimators, as a loss and a penalty."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -102,4 +103,4 @@ def with_scaled_penalty(objective: Objective, factor: float) -> Objective | None
         return objective
     strengths = {"l1", "l2", "strength"} & set(penalty.get_params())
     scaled = {name: getattr(penalty, name) * factor for name in strengths}
-    return Objective(objective.loss, clone(penalty).set_params(**scaled)) if strengths else None
+    return replace(objective, penalty=clone(penalty).set_params(**scaled)) if strengths else None

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "automatic_rate",
+    "doubt_of",
     "may_overfit",
     "own_class_weight",
     "own_loss",
@@ -43,6 +44,14 @@ def own_loss(source: Any) -> BaseLoss | None:
     """Return the loss that a fitted scikit-learn estimator minimises; None if unknown, and for ONNX."""
     own = None if is_onnx_source(source) else objective_of(source, 1.0)
     return None if own is None else own.loss
+
+
+def doubt_of(source: Any) -> str:
+    """Return why the default objective alone does not judge a model; empty if it does, and for ONNX."""
+    if source is None or is_onnx_source(source):
+        return ""
+    own = objective_of(source, 1.0)
+    return f"the objective of {type(fitted_part(source)).__name__} is unknown" if own is None else own.differs
 
 
 def own_penalty(

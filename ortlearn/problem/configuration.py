@@ -193,6 +193,13 @@ class Configuration:
             values[PARTS[part]] = _from_fields(part, values)
         return _from_fields(cls, values)
 
+    @property
+    def is_default(self) -> bool:
+        """Whether the model alone says what is trained, and the result is compared with it."""
+        updates, chosen = self.updates, self.conversion.weights_to_train is not None
+        given = chosen or self.loss is not None or self.penalty is not None
+        return self.keep_better and updates.learning_rate is None and not given
+
     def check_fit(self) -> None:
         """Reject ``average`` and clipping for a solver."""
         updates = self.updates

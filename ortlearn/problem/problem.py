@@ -31,7 +31,7 @@ from ..targets.known_classes import known_classes
 from ..targets.weight_sums import sum_of
 from ..training.graphs.names import SAMPLE_WEIGHT
 from ..training.graphs.task import Objective, ScoreGraph, TrainingTask, Update
-from .automatic import automatic_rate, may_overfit, own_class_weight, own_loss, own_penalty
+from .automatic import automatic_rate, doubt_of, may_overfit, own_class_weight, own_loss, own_penalty
 from .configuration import Configuration, Updates
 from .model_sources import converted, fitted_source
 from .objectives import loss_for_model, penalty_for_weights, sum_over_outputs
@@ -72,6 +72,7 @@ class Problem:
     source: BaseEstimator | None = None
     missing: frozenset[int] = frozenset()  # columns of X that may have missing values
     flexible: bool = True
+    doubt: str = ""  # why the default objective alone does not judge the model; empty if it does
 
     @classmethod
     def of(
@@ -108,6 +109,7 @@ class Problem:
             source if is_sklearn else None,
             missing_columns(source, X) if may_miss else frozenset(),
             may_overfit(source if is_sklearn else None, trainable),
+            "" if configuration.loss is not None else doubt_of(source),
         )
 
     @property

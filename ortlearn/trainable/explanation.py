@@ -14,7 +14,6 @@ from ..models.capabilities import Bags, capability_of
 from ..models.parameters import CONSTANT
 from ..onnx_files.loading import is_onnx_source
 from ..onnx_files.low_rank.adapters import LoRA
-from ..preprocessing.columns import count_samples
 from ..preprocessing.estimator_checks import check_is_a_model, is_trainer
 from ..preprocessing.initial_fit import fit_clone, is_fitted
 from ..quiet import quiet
@@ -23,6 +22,12 @@ from .conversion import TrainableModel, to_trainable
 from .facts import COLUMNS, OF_FILES, Row, explained_rows, rows_table, untrainable_steps
 
 __all__ = ["Explanation", "explain"]
+
+#: What follows from an objective that is not that of the fit.
+DOUBTFUL = (
+    ". By default, training starts from the model's own fit, and is kept only if samples that it was not "
+    "fitted on are predicted with a lower loss and without more errors"
+)
 
 
 @dataclass(frozen=True)
@@ -221,11 +226,17 @@ def _objective(trainable: TrainableModel, fitted: Any, X: Any) -> str:
     objective = None if fitted is None else objective_of(fitted, 1.0 if X is None else count_samples(X))
     name = "an ONNX file" if fitted is None else type(fitted_part(fitted)).__name__
     if objective is None:
-        loss = default_loss(trainable.scores.task)
-        return f"minimised by default: {loss}, no penalty, as the objective of {name} is unknown"
-    strength = ", its strength for one sample" if X is None and objective.penalty.get_params() else ""
-    how = f"nearly as {name} does: {objective.approximate}" if objective.approximate else f"as {name} does"
-    return f"minimised by default: {objective.loss} and {objective.penalty}, {how}{strength}"
+        text = f"{default_loss(trainable.scores.task)}, no penalty, as the objective of {name} is unknown"
+    else:
+        reason = objective.approximate
+        how = f"nearly as {name} does: {reason}" if reason else f"as {name} does"
+        text = f"{objective.loss} and {objective.penalty}, {how}"
+        if X is None and objective.penalty.get_params():
+            text += ", its strength for one sample"
+    differs = "" if objective is None or fitted is None else objective.differs
+    text += f". Its minimum is another model than that of the fit, as {differs}" if differs else ""
+    is_doubtful = fitted is not None and (objective is None or differs)
+    return f"minimised by default: {text}{DOUBTFUL if is_doubtful else ''}"
 
 
 def _samples(trainable: TrainableModel, fitted: Any) -> str:

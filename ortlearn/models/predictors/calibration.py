@@ -15,7 +15,7 @@ from ..constraints.signs import Positive
 from ..forms import Form
 from ..scores import Scores, binary_classes, class_scores, classes_of_probabilities, regression
 from ..writer import ModelWriter
-from .ensembles import mean, response
+from .ensembles import ONE_BY_ONE, mean, response
 
 
 @dataclass(frozen=True)
@@ -100,8 +100,8 @@ class CalibratedClassifierDefinition(ModelDefinition):
             yield Route(part.estimator, columns, is_member=True)
 
     def objective(self, model: Any, total_weight: float) -> Objective | None:
-        # sigmoid and temperature scaling minimise the log loss
-        return None if model.method == "isotonic" else Objective(LogLoss())
+        # sigmoid and temperature scaling minimise the log loss, after the fit of the classifier
+        return None if model.method == "isotonic" else Objective(LogLoss(), differs=ONE_BY_ONE)
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         parts, classes = model.calibrated_classifiers_, model.classes_

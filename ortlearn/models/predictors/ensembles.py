@@ -11,19 +11,18 @@ from ...losses import LogLoss
 from ...penalties import NoPenalty
 from ..base import ModelDefinition, Objective, Route
 from ..capabilities import Bags, ShiftedTables, capability_of
-from ..constraints.signs import Positive
-from ..forms import Kept
 from ..objectives import common_objective, objective_of, with_scaled_penalty
 from ..scores import (
     Scores,
-    binary_classes,
-    class_scores,
     classes_of_probabilities,
     classification,
     label_of,
     regression,
 )
 from ..writer import ModelWriter
+
+#: Why the minimum of the objective of an ensemble is another model.
+ONE_BY_ONE = "the fit minimises it for each member alone"
 
 
 class MembersDefinition(ModelDefinition):
@@ -122,7 +121,8 @@ def _mean_objective(model: Any, total_weight: float, weights: Any = None) -> Obj
         return None
     if weights is not None and len(set(weights)) > 1 and not isinstance(found.penalty, NoPenalty):
         return None
-    return with_scaled_penalty(found, 1 / len(model.estimators_))
+    scaled = with_scaled_penalty(found, 1 / len(model.estimators_))
+    return None if scaled is None else replace(scaled, differs=ONE_BY_ONE)
 
 
 def _voted(
@@ -141,7 +141,7 @@ def _voted(
     return classification(op, op.log_probabilities(shares), "softmax", votes, classes, **outputs)
 
 
-def _common_offset(model: Any) -> float | None:
+def common_offset(model: Any) -> float | None:
     """Return the offset of the members of a mean or median, None unless it is the same for all."""
     tables = [capability_of(member, ShiftedTables) for member in model.estimators_]
     pairs = zip(tables, model.estimators_, strict=True)
@@ -173,7 +173,7 @@ class BaggingDefinition(MembersDefinition):
 
     capabilities = (
         Bags(),
-        ShiftedTables(_common_offset),
+        ShiftedTables(common_offset),
     )
 
     def routes(self, model: Any, columns: Sequence[int]) -> Iterator[Route]:
@@ -218,7 +218,9 @@ class StackingDefinition(MembersDefinition):
     def objective(self, model: Any, total_weight: float) -> Objective | None:
         # a penalty would apply to the final model only
         found = objective_of(model.final_estimator_, total_weight)
-        return found if found is not None and isinstance(found.penalty, NoPenalty) else None
+        if found is None or not isinstance(found.penalty, NoPenalty):
+            return None
+        return replace(found, differs=ONE_BY_ONE)
 
     def write(self, op: ModelWriter, model: Any, x: Any) -> Scores:
         pairs = zip(write_members(op, model, x), model.stack_method_, strict=True)
@@ -234,69 +236,3 @@ class StackingDefinition(MembersDefinition):
 
     def shape_predictions(self, model: Any, n_dimensions: int) -> Any:
         return model.final_estimator_
-
-
-class AdaBoostRegressorDefinition(ModelDefinition):
-    """AdaBoostRegressor: the weighted median; the gradient goes to the member that predicts it."""
-
-    capabilities = (ShiftedTables(_common_offset),)
-
-    def children(self, model: Any) -> Iterator[Any]:
-        yield from model.estimators_
-
-    def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
-        columns = [member.predicted for member in write_members(op, model, x)]
-        if len(columns) == 1:
-            return regression(op, columns[0])
-        values = op.Concat(*columns, axis=1)
-        reason = "it only selects the member that is the median, a step function with zero gradient"
-        weights = op.parameter(model, "estimator_weights_", reason=reason)
-        _, order = op.TopK(values, [len(columns)], axis=1, largest=0, n_outputs=2)
-        sums = op.CumSum(op.Gather(weights, order, axis=0), 1)
-        half = op.Mul(op.Gather(sums, [len(columns) - 1], axis=1), 0.5)
-        reached = op.Cast(op.GreaterOrEqual(sums, half), to=TensorProto.INT32)
-        median = op.GatherElements(order, op.ArgMax(reached, axis=1, keepdims=1), axis=1)
-        return regression(op, op.GatherElements(values, median, axis=1))
-
-
-class AdaBoostClassifierDefinition(ModelDefinition):
-    """AdaBoostClassifier; training replaces votes, which have no gradient, by probabilities."""
-
-    # Zhu, Zou, Rosset and Hastie, "Multi-class AdaBoost", Statistics and Its Interface 2, 2009 (SAMME)
-
-    def children(self, model: Any) -> Iterator[Any]:
-        yield from model.estimators_
-
-    def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
-        classes, count = model.classes_, len(model.estimators_)
-        k = len(classes)
-        if k == 1:  # the decision for a single class is zero
-            one = op.repeated_row(x, op.constant([1.0]))
-            return classes_of_probabilities(op, one, classes, decision=op.Sub(one, 1.0))
-        # weights are zero after the last member if the fit stopped early
-        used = Kept(np.arange(len(model.estimator_weights_)) < count)
-        weights = op.parameter(model, "estimator_weights_", form=used, constraint=Positive())
-        total = op.ReduceSum(weights, [0], keepdims=1)
-        hard: list[str] = []
-        soft: list[str] = []
-        for number, member in enumerate(write_members(op, model, x)):
-            shares = probabilities_of(op, member)
-            weight = op.Div(op.Gather(weights, [number], axis=0), total)
-            hard.append(_votes(op, predicted_classes(op, member), weight, k))
-            soft.append(_votes(op, shares, weight, k))
-        decision, score = op.Sum(*hard), op.Sum(*soft)
-        if k > 2:
-            scores = class_scores(op, op.Div(score, k - 1.0), classes)
-            shares = op.Softmax(op.Div(decision, k - 1.0), axis=1)
-        else:
-            decision, score = op.difference(decision), op.difference(score)
-            scores = binary_classes(op, score, classes)
-            shares = op.binary_probabilities(op.Sigmoid(decision))
-        label = label_of(op, op.ArgMax(shares, axis=1, keepdims=0), classes)
-        return replace(scores, label=label, probabilities=shares, decision=decision)
-
-
-def _votes(op: ModelWriter, shares: str, weight: str, n_classes: int) -> str:
-    """Append weighted votes of a member: 1 for a probability of 1, ``-1 / (k - 1)`` for 0."""
-    rest = n_classes - 1
-    return op.Mul(op.Sub(op.Mul(shares, n_classes / rest), 1.0 / rest), weight)

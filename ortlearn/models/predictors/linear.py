@@ -36,7 +36,6 @@ class LinearDefinition(ModelDefinition):
     """Models that predict ``x @ coef_.T + intercept_``, or classes from these scores."""
 
     flexible = False
-    shape_parameters: Mapping[str, Any] | None = {}
 
     def parameters_for_shapes(self, estimator: Any) -> Mapping[str, Any] | None:
         selects_penalty = {"cv", "criterion"} & estimator.get_params(deep=False).keys()
@@ -126,6 +125,8 @@ CLASSIFICATION: dict[str, type[losses.BaseLoss]] = {
     "perceptron": losses.PerceptronLoss,
     "squared_hinge": losses.SquaredHingeLoss,
 }
+#: Losses whose minimum is no useful model, and why.
+DEGENERATE = {"perceptron": "the loss is zero, its minimum, for weights of zero"}
 
 
 def _loss_of(model: Any) -> losses.BaseLoss:
@@ -140,12 +141,14 @@ class LeastSquaresDefinition(LinearDefinition):
     """LinearRegression: ``sum(w * (f - y)^2)``."""
 
     loss = losses.SquaredErrorLoss
+    shape_parameters: Mapping[str, Any] | None = {}
 
 
 class RidgeDefinition(LinearDefinition):
     """Ridge, RidgeCV, and their classifiers, which are Ridge on labels -1 and 1 of each class."""
 
     # sum(w * (f - y)^2) + alpha * |coef|^2, without an objective if alpha differs between outputs
+    shape_parameters: Mapping[str, Any] | None = {}
 
     def objective(self, model: Any, total_weight: float) -> Objective | None:
         alpha = single_value(getattr(model, "alpha_", getattr(model, "alpha", None)))
@@ -158,8 +161,6 @@ class RidgeDefinition(LinearDefinition):
 
 class BayesianRidgeDefinition(LinearDefinition):
     """BayesianRidge: ``alpha_ / 2 * sum(w * (f - y)^2) + lambda_ / 2 * |coef|^2`` with fitted factors."""
-
-    shape_parameters = None
 
     def objective(self, model: Any, total_weight: float) -> Objective:
         l2 = model.lambda_ / (2 * model.alpha_ * total_weight)
@@ -177,6 +178,7 @@ class ElasticNetDefinition(LinearDefinition):
     """Lasso, ElasticNet, LassoLars, and their variants with alpha by cross-validation or a criterion."""
 
     # sum(w * (f - y)^2) / (2 W) + alpha * ratio * |coef|_1 + alpha * (1 - ratio) / 2 * |coef|^2
+    shape_parameters: Mapping[str, Any] | None = {}
 
     def objective(self, model: Any, total_weight: float) -> Objective:
         return Objective(losses.SquaredErrorLoss(), elastic(*_factors(model)))
@@ -187,6 +189,7 @@ class MultiTaskDefinition(LinearDefinition):
 
     # sum((f - y)^2) / (2 n) + alpha * ratio * sum_j |coef_j| + alpha * (1 - ratio) / 2 * |coef|^2, coef_j the
     # coefficients of feature j for all outputs
+    shape_parameters: Mapping[str, Any] | None = {}
 
     def objective(self, model: Any, total_weight: float) -> Objective:
         l1, l2 = _factors(model)
@@ -198,8 +201,6 @@ class MultiTaskDefinition(LinearDefinition):
 class HuberRegressorDefinition(LinearDefinition):
     """HuberRegressor: ``sum(w * (s + s * H((f - y) / s))) + alpha * |coef|^2``, s the fitted ``scale_``."""
 
-    shape_parameters = None
-
     def objective(self, model: Any, total_weight: float) -> Objective:
         # s * H(r / s), H(z) = z^2 up to epsilon and 2 * epsilon * |z| - epsilon^2 beyond, is Huber's loss of
         # r with delta = epsilon * s, times 2 / s
@@ -210,6 +211,8 @@ class HuberRegressorDefinition(LinearDefinition):
 
 class QuantileRegressorDefinition(LinearDefinition):
     """QuantileRegressor: ``sum(w * pinball(f, y)) / W + alpha * |coef|_1``."""
+
+    shape_parameters: Mapping[str, Any] | None = {}
 
     def objective(self, model: Any, total_weight: float) -> Objective:
         return Objective(losses.QuantileLoss(float(model.quantile)), elastic(l1=model.alpha))
@@ -258,6 +261,7 @@ class LinearSVMDefinition(LinearDefinition):
     """LinearSVC and LinearSVR: ``C * sum(w * l) + R``, divided by ``C W``."""
 
     # R is the norm |coef|_1 or |coef|^2 / 2
+    shape_parameters: Mapping[str, Any] | None = {}
 
     def objective(self, model: Any, total_weight: float) -> Objective | None:
         if getattr(model, "multi_class", "") == "crammer_singer":
@@ -274,8 +278,11 @@ class StochasticDefinition(LinearDefinition):
     # et al., "Online passive-aggressive algorithms", JMLR 7, 2006)
     shape_parameters: Mapping[str, Any] | None = ONE_EPOCH
 
+    def parameters_for_shapes(self, estimator: Any) -> Mapping[str, Any] | None:
+        return None if estimator.loss in DEGENERATE else super().parameters_for_shapes(estimator)
+
     def objective(self, model: Any, total_weight: float) -> Objective:
-        if model.penalty is None:
-            return Objective(_loss_of(model))
-        ratio = {"l1": 1.0, "l2": 0.0, "elasticnet": float(model.l1_ratio or 0.0)}[model.penalty]
-        return Objective(_loss_of(model), elastic(model.alpha * ratio, model.alpha * (1 - ratio) / 2))
+        ratios = {None: 0.0, "l1": 1.0, "l2": 0.0, "elasticnet": float(model.l1_ratio or 0.0)}
+        ratio, alpha = ratios[model.penalty], 0.0 if model.penalty is None else model.alpha
+        penalty = elastic(alpha * ratio, alpha * (1 - ratio) / 2)
+        return Objective(_loss_of(model), penalty, differs=DEGENERATE.get(model.loss, ""))

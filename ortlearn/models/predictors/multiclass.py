@@ -1,5 +1,6 @@
 """Multiclass and multioutput meta-estimators."""
 
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -17,7 +18,15 @@ from ..formulas.coupling import pair_table
 from ..objectives import common_objective
 from ..scores import Scores, classification, decisions, indicator, label_of, regression, several_outputs
 from ..writer import ModelWriter
-from .ensembles import MembersDefinition, label_column, logit_of, output_of, response, write_members
+from .ensembles import (
+    ONE_BY_ONE,
+    MembersDefinition,
+    label_column,
+    logit_of,
+    output_of,
+    response,
+    write_members,
+)
 
 
 def _decisions(op: ModelWriter, model: Any, members: list[Scores]) -> str:
@@ -72,7 +81,9 @@ class _IndependentMembers(MembersDefinition):
         members = [member for member in model.estimators_ if not isinstance(member, _ConstantPredictor)]
         if not members or is_classifier(model) != is_classifier(members[0]):
             return None  # classifiers whose members are regressors
-        return common_objective(members, total_weight)
+        found = common_objective(members, total_weight)
+        is_chain = hasattr(model, "order_")  # fitted on labels instead of the outputs of previous members
+        return replace(found, differs=ONE_BY_ONE) if is_chain and found is not None else found
 
 
 @cache

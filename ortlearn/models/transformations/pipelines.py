@@ -189,6 +189,7 @@ class SearchDefinition(InnerDefinition):
     """Searches over hyper-parameters that refit the best estimator."""
 
     inner = ("best_estimator_",)
+    wraps = True
 
     def has_own_score(self, model: Any) -> bool:
         return model.scoring is not None or super().has_own_score(model)
@@ -198,6 +199,7 @@ class FrozenDefinition(InnerDefinition):
     """FrozenEstimator: not trained by default, unless it is the outermost estimator."""
 
     inner = ("estimator",)
+    wraps = True
 
     def write(self, op: ModelWriter, model: Any, x: Any) -> Scores:
         with op.inside(reason="it is part of a FrozenEstimator" if op.path else ""):

@@ -1,0 +1,1 @@
+"""Every classifier and regressor with default parameters, compared with its own fit."""
