@@ -14,6 +14,7 @@ from ..models.capabilities import Bags, capability_of
 from ..models.parameters import CONSTANT
 from ..onnx_files.loading import is_onnx_source
 from ..onnx_files.low_rank.adapters import LoRA
+from ..preprocessing.columns import count_samples
 from ..preprocessing.estimator_checks import check_is_a_model, is_trainer
 from ..preprocessing.initial_fit import fit_clone, is_fitted
 from ..quiet import quiet
