@@ -18,6 +18,7 @@ from pathlib import Path
 from benchmarks.trust.datasets import available, is_classification
 from benchmarks.trust.estimators import ESTIMATORS, applies, is_tree
 from benchmarks.trust.measurement import Case, measure
+from benchmarks.trust.page import write_page
 
 
 def cases(datasets: list[str]) -> list[Case]:
@@ -41,7 +42,11 @@ def main() -> None:
         "--only", default="*", help="patterns of names, such as 'wine raw *', separated by commas"
     )
     parser.add_argument("--write", type=Path, help="file for the results, a line of JSON for each case")
+    parser.add_argument("--page", type=Path, nargs="+", help="write the page from these files, and stop")
     arguments = parser.parse_args()
+    if arguments.page:
+        write_page(arguments.page)
+        return
     datasets = arguments.data.split(",") if arguments.data else available()
     patterns = arguments.only.split(",")
     chosen = [case for case in cases(datasets) if any(fnmatch(case.name, own) for own in patterns)]

@@ -104,7 +104,7 @@ def _try(fits: Fits, start: str, own: Any, data: Any, own_seconds: float, params
     training, seconds = _fitted(trainer, samples)
     reference, _ = _score(own, test)
     score, error = (None, training.error) if training.error else _score(trainer, test)
-    fits.error = fits.error or error
+    fits.error = fits.error or (error if reference is not None else "")
     fits.seconds.append(seconds)
     fits.own_seconds.append(own_seconds)
     if score is not None and reference is not None:

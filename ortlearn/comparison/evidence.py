@@ -117,8 +117,10 @@ def _round(
         errors.append(wrong)
     table, of_samples = np.concatenate(losses, axis=1), np.concatenate(weights)
     if errors[0][0] is not None:  # of candidates with more errors, none is possible
-        rates = np.concatenate(errors, axis=1) @ of_samples
+        wrong_samples = np.concatenate(errors, axis=1)
+        rates = wrong_samples @ of_samples
         table[rates > rates[0]] = np.inf
+        table = wrong_samples.astype(np.float64) if measure.by_errors else table
     evidence = max(candidates[0].evidence, setting.evidence)
     best = best_of(table, of_samples, [candidate.family for candidate in candidates], evidence)
     chosen = kept if best is None else candidates[best]

@@ -34,6 +34,9 @@ class Part:
 class Measure:
     """Losses of samples, for candidates that are trained on others."""
 
+    #: Whether errors are compared instead of losses.
+    by_errors: bool = False
+
     def parts(self) -> Iterator[tuple[Part, Part]]:
         """Yield parts to train on, and parts to measure on."""
         raise NotImplementedError

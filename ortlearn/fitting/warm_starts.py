@@ -27,7 +27,7 @@ from ..comparison.measures import Measure, Part, Weights, folds, weights_of
 from ..data.samples import Data
 from ..inference.running import LiveInference
 from ..inference.score_runner import ScoreRunner
-from ..models import find_definition, fitted_part
+from ..models import find_definition, fitted_part, objective_of
 from ..models.capabilities import ShiftedTables, capability_of
 from ..onnx_files.loading import is_onnx_source
 from ..preprocessing.initial_fit import is_fitted
@@ -86,9 +86,10 @@ class WarmStart:
             given = Part(prepare(validation.data), validation.samples)
         runner = ScoreRunner(step.task, configuration.runtime)
         problem, whole, predictions = start.problem, Part(data, self.samples), None
+        differs = bool(problem.doubt) and objective_of(problem.source, 1.0) is not None
         if problem.doubt and classes is not None:
             predictions = LiveInference(problem, problem.trainable.model, configuration.runtime)
-        measure = HeldOutSamples(runner, whole, given, numbers, classes is not None, predictions)
+        measure = HeldOutSamples(runner, whole, given, numbers, classes is not None, predictions, differs)
         max_iter = min(ITERATIONS, settings.max_iter)
         short = replace(settings, max_iter=max_iter, watch=None, verbose=0, exc=False, keeps_history=False)
         setting = setting_of(configuration, start, (step, data), short, self.growth)
@@ -105,6 +106,7 @@ class HeldOutSamples(Measure):
     numbers: list[tuple[np.ndarray, np.ndarray]]  # otherwise, what each fold keeps and leaves out
     is_bounded: bool  # whether these are losses of a classifier
     predictions: LiveInference | None = None  # None if misclassified samples are not compared
+    by_errors: bool = False
 
     def parts(self) -> Iterator[tuple[Part, Part]]:
         if self.given is not None:

@@ -30,9 +30,11 @@ def cross_fitted(configuration: Configuration, X: Any, y: Any, **options: Any) -
     source = configuration.source
     last = source.steps[-1][1] if isinstance(source, Pipeline) else source
     bags = capability_of(last, Bags) if is_regressor(last) else None
+    if configuration.loss is None or bags is None:
+        return None
     n_members = getattr(last, "n_estimators", 1)
     n_folds = min(n_members, FOLDS) if n_members > 1 else HALVES
-    if configuration.loss is None or bags is None or not bags.sees_all(last) or len(y) < 2 * n_folds:
+    if not bags.sees_all(last) or len(y) < 2 * n_folds:
         return None
     first = clone(source)
     if n_members > 1:

@@ -1,0 +1,111 @@
+"""Samples that a model was fitted on prove nothing; objectives that are not those of the fit are checked."""
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.datasets import load_diabetes, make_classification, make_friedman1
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.ensemble import (
+    AdaBoostClassifier,
+    ExtraTreesRegressor,
+    GradientBoostingRegressor,
+    VotingRegressor,
+)
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LinearRegression, LogisticRegression, Perceptron, Ridge
+from sklearn.model_selection import GridSearchCV
+from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
+from sklearn.tree import DecisionTreeRegressor
+
+from ortlearn import OrtGradientForwardBackwardOptimizer, OrtGradientOptimizer
+from ortlearn.conversion import explain
+from ortlearn.exceptions import StartKeptWarning
+
+X, Y = make_friedman1(300, noise=1.0, random_state=0)
+OLD, NEW = (X[:150], Y[:150]), (X[150:], Y[150:])
+MOVED = NEW[0], NEW[1] + 8 * NEW[0][:, 0]
+CLASSES = make_classification(240, 6, n_informative=4, flip_y=0.2, random_state=0)
+TREES = ExtraTreesRegressor(10, random_state=0)
+BOOSTED = GradientBoostingRegressor(n_estimators=20, random_state=0)
+NETS = [BOOSTED, TREES, DecisionTreeRegressor(random_state=0)]
+
+
+def kept(model, samples, **options):
+    """Return whether a warm start keeps the model."""
+    trainer = OrtGradientOptimizer(model, warm_start=True, random_state=0, **options)
+    return trainer.fit(*samples).start_kept_
+
+
+@pytest.mark.filterwarnings("ignore::ortlearn.exceptions.StartKeptWarning")
+@pytest.mark.parametrize("model", NETS, ids=lambda model: type(model).__name__)
+def test_fitted_samples_are_recognised(model):
+    model = clone(model).fit(*OLD)
+    half = OLD[0][::2], OLD[1][::2]
+    assert kept(model, OLD) and kept(model, half)
+    assert kept(FrozenEstimator(model), OLD)
+
+
+@pytest.mark.filterwarnings("ignore::ortlearn.exceptions.StartKeptWarning")
+@pytest.mark.parametrize("model", [BOOSTED, TREES], ids=lambda model: type(model).__name__)
+def test_samples_after_a_drift_are_new(model):
+    model = clone(model).fit(*OLD)
+    assert not kept(model, MOVED)
+    search = GridSearchCV(make_pipeline(StandardScaler(), clone(model)), {}, cv=2).fit(*OLD)
+    assert kept(search, OLD)
+
+
+@pytest.mark.filterwarnings("ignore::ortlearn.exceptions.StartKeptWarning")
+def test_given_samples_and_chosen_parameters_train_on_seen_samples():
+    model = clone(BOOSTED).fit(*OLD)
+    assert not kept(model, OLD, keep_better=False)
+    with_validation = OrtGradientOptimizer(model, warm_start=True, random_state=0)
+    assert not with_validation.fit(*OLD, X_val=MOVED[0], y_val=MOVED[1] - 5).start_kept_
+
+
+@pytest.mark.filterwarnings("ignore::ortlearn.exceptions.StartKeptWarning")
+@pytest.mark.parametrize("optimizer", [OrtGradientOptimizer, OrtGradientForwardBackwardOptimizer])
+@pytest.mark.parametrize(
+    "model",
+    [Perceptron(), LinearDiscriminantAnalysis(), GaussianNB(), AdaBoostClassifier(n_estimators=5), SVC()],
+)
+def test_classifiers_start_from_their_own_fit(model, optimizer):
+    samples, labels = CLASSES
+    fitted = clone(model).fit(samples, labels)
+    trainer = optimizer(model, random_state=0).fit(samples, labels)
+    assert trainer.start_kept_
+    np.testing.assert_array_equal(trainer.predict(samples), fitted.predict(samples))
+
+
+def test_a_degenerate_objective_does_not_lead_to_zero_weights():
+    samples, labels = CLASSES
+    model = Perceptron().fit(samples[:120], labels[:120])
+    trainer = OrtGradientOptimizer(model, warm_start=True, random_state=0, learning_rate="auto")
+    with np.errstate(all="ignore"):
+        trainer = trainer.fit(samples[120:], 1 - labels[120:])
+    assert np.abs(trainer.coef_).max() > 0
+    assert trainer.score(samples[120:], 1 - labels[120:]) > model.score(samples[120:], 1 - labels[120:])
+
+
+def test_members_are_not_trained_together():
+    data = load_diabetes(return_X_y=True)
+    model = VotingRegressor([("ridge", Ridge()), ("least", LinearRegression())]).fit(*data)
+    with pytest.warns(StartKeptWarning, match="fitted on these samples"):
+        trainer = OrtGradientOptimizer(clone(model), random_state=0).fit(*data)
+    np.testing.assert_allclose(trainer.predict(data[0]), model.predict(data[0]), rtol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("model", "reason"),
+    [
+        (Perceptron(), "zero, its minimum, for weights of zero"),
+        (GaussianNB(), "unknown. By default"),
+        (VotingRegressor([("a", Ridge())]), "for each member alone"),
+    ],
+)
+def test_explain_names_other_objectives(model, reason):
+    found = str(explain(model.fit(*CLASSES), CLASSES[0]))
+    assert reason in found and "own fit" in found
+    assert "own fit" not in str(explain(LogisticRegression().fit(*CLASSES), CLASSES[0]))
