@@ -88,6 +88,7 @@ def test_unfitted_models(name):
     assert repr(load(dump(model)[0])) == repr(model)
 
 
+@pytest.mark.filterwarnings("ignore:The training reached max_iter")
 def test_saved_estimators_have_their_trees(tmp_path):
     forest = RandomForestClassifier(**SMALL)
     trained = OrtGradientOptimizer(forest, learning_rate="Adam", max_iter=2, random_state=0).fit(X, CLASSES)

@@ -8,7 +8,7 @@ from ortlearn import plugins
 from ortlearn.differentiation import gradient_of_loss
 from ortlearn.graphs import GraphBuilder, TensorType
 from ortlearn.learning_rates import LearningRateLBFGS
-from ortlearn.losses import AbsoluteErrorLoss, HuberLoss, LogLoss, PerOutputLoss, QuantileLoss
+from ortlearn.losses import AbsoluteErrorLoss, HuberLoss, LogLoss, PerOutputLoss, QuantileLoss, QuantilesLoss
 from ortlearn.runtime.devices import Device
 from ortlearn.training.settings import LoopSettings
 from ortlearn.training.solver_loop import run_full_batch
@@ -41,7 +41,8 @@ def slopes(loss, label, scores, run_onnx):
 
 @pytest.mark.parametrize("name", built_in_losses())
 def test_which_losses_have_kinks(name, run_onnx):
-    loss = plugins.create(plugins.LOSSES, name, object)
+    # scores of one column have one level
+    loss = QuantilesLoss((0.25,)) if name == "quantiles" else plugins.create(plugins.LOSSES, name, object)
     step = 1e-5
     centres = np.array([-1.0, -0.1, 0.0, 0.1, 0.25, 0.75, 0.9, 1.0, 1.1, 1.25, 1.5, 2.0, 3.0])
     if name == "cross_entropy":  # takes probabilities
