@@ -1,0 +1,38 @@
+"""Measurement of every estimator with default parameters."""
+
+import json
+from dataclasses import asdict
+
+import numpy as np
+import pytest
+
+from benchmarks.trust import datasets, measurement, page
+from benchmarks.trust.estimators import ESTIMATORS, applies
+
+
+@pytest.mark.parametrize("name", ["wine", "friedman2", "noisy"])
+def test_splits_are_disjoint_and_small(name):
+    data = datasets.parts(name, 0)
+    rows = [set(map(bytes, X)) for X, _ in (data.train, data.new, data.test)]
+    assert all(not a & b for i, a in enumerate(rows) for b in rows[i + 1 :])
+    assert len(data.train[0]) <= datasets.N_TRAIN and len(data.drifted[0]) == len(data.new[0])
+    assert not np.array_equal(data.drifted[0], data.new[0])
+
+
+def test_estimators_are_of_both_kinds():
+    assert len(ESTIMATORS) > 90
+    assert applies("SVC", True) and not applies("SVR", True) and applies("RegressorChain", False)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_case_and_its_results():
+    row = measurement.measure(measurement.Case("wine", "raw", "DecisionTreeClassifier"), [0, 1])
+    assert row.fits["fresh"].gains == row.fits["same"].gains == [0.0, 0.0]
+    assert all(row.fits["same"].kept) and not row.skipped
+    found = page.read([json.dumps(asdict(row)), json.dumps(asdict(row))])
+    assert [len(own.gains) for own in found["new"]] == [4] and not found["fresh"][0].is_slow
+
+
+def test_intervals_of_gains():
+    assert page.Result("a", "new", [-0.03, -0.03, -0.03]).highest == pytest.approx(-0.03)
+    assert page.Result("a", "new", [-0.2, 0.2]).highest > 0
