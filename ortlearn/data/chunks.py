@@ -46,7 +46,7 @@ class _Chunk:
         self.n_samples = 0
 
     def add(self, block: SampleBlock) -> None:
-        """Append block."""
+        """Append a block."""
         start, self.n_samples = self.n_samples, self.n_samples + len(block)
         X = block.X
         if isinstance(X, Table) and self._dtype is not None and X.holds_numbers:

@@ -134,7 +134,7 @@ def part_of(values: Any, start: int, stop: int) -> Any:
 
 
 def joined(parts: Sequence[Any]) -> Any:
-    """Concatenate arrays, sparse matrices, frames or mappings of arrays along the block."""
+    """Concatenate arrays, sparse matrices, frames or mappings of arrays along the samples."""
     first = parts[0]
     if first is None or len(parts) == 1:
         return first
