@@ -70,7 +70,7 @@ def weight_changes(before: Any, after: Any, X: Any = None) -> list[WeightChange]
     >>> before = Ridge(alpha=0.0).fit([[0.0], [1.0]], [0.0, 1.0])
     >>> after = Ridge(alpha=0.0).fit([[0.0], [1.0]], [0.0, 3.0])
     >>> [(change.name, round(change.norm, 3)) for change in weight_changes(before, after)][:1]
-    [('I0_coef', 2.0)]
+    [('coef', 2.0)]
     """
     first, second = _weights(before, X), _weights(after, X)
     names = [name for name in first if name in second and first[name].shape == second[name].shape]

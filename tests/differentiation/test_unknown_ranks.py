@@ -80,7 +80,7 @@ REFUSED = set(
     GatherND GemmFastGelu GlobalAveragePool GlobalLpPool GlobalMaxPool GridSample GroupNorm
     GroupQueryAttention InstanceNormalization LRN LayerNormalization LpPool MatMul MultiHeadAttention
     Normalizer OneHot Resize RoiAlign RotaryEmbedding SimplifiedLayerNormalization SoftmaxCrossEntropyLoss
-    Tile TransposeMatMul""".split()
+    TensorScatter Tile TransposeMatMul""".split()
 )
 
 
