@@ -63,7 +63,8 @@ class IntervalPredictions(CalibratedMethods):
         wanted = [None if value is None else checked_coverage(value) for value in given]
         found = [self._predicted(X, value, groups) for value in wanted]
         ends = [np.stack([part["lower"], part["upper"]], axis=1) for part in found]
-        return self.predict(X, groups), np.stack(ends, axis=2)
+        intervals = np.stack(ends, axis=2)
+        return found[0]["prediction"], intervals
 
     def predict_quantiles(self, X, levels=None, groups=None):
         """Predict quantiles, which do not cross.

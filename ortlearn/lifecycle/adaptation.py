@@ -121,12 +121,14 @@ def adapt(
     drift = None if known is None else _drift(old, known, samples, level, random_state)
     training, tested = _parts(samples, held_out, old, by, random_state)
     kind, losses = choose_kind(old, kinds, training, known, settings)
-    verdict, replacement = None, old
+    verdict, replacement, content = None, old, None
     if kind is None:
         outcome, reasons = "kept", ["no candidate has a lower loss in cross-validation than the model in use"]
     else:
         replacement = retrained(kind, old, training, known, settings)
-        verdict = gate.judged(old, replacement, tested, _size(replacement, training), random_state)
+        content = _content(replacement, training)
+        size = None if content is None else len(content)
+        verdict = gate.judged(old, replacement, tested, size, random_state)
         outcome, reasons = verdict.outcome, verdict.reasons
     found = Adaptation(
         old,
@@ -141,6 +143,7 @@ def adapt(
         len(tested),
         settings,
         training,
+        content,
     )
     return found if dry_run or folder is None else stored(folder, found)
 
@@ -194,9 +197,9 @@ def _parts(samples: Table, held_out: Any, model: Model, by: str | None, seed: in
     return first, second
 
 
-def _size(model: Model, samples: Table) -> int | None:
-    """Return the bytes of the ONNX file; None if there is no such form."""
+def _content(model: Model, samples: Table) -> bytes | None:
+    """Return the content of the ONNX file; None if the model has no such form."""
     try:
-        return len(onnx_bytes(model, samples))
+        return onnx_bytes(model, samples)
     except (OrtlearnError, ValueError):
         return None

@@ -14,7 +14,7 @@ import numpy as np
 from ..inspection.changed_weights import weight_changes
 from .results import Adaptation
 
-__all__ = ["html_card", "markdown_card"]
+__all__ = ["cards", "html_card", "markdown_card"]
 
 #: Largest number of columns and weights in a table.
 SHOWN = 20
@@ -51,10 +51,16 @@ def sections(found: Adaptation) -> Sections:
     return result
 
 
-def html_card(found: Adaptation) -> str:
+def cards(found: Adaptation) -> dict[str, str]:
+    """Return the texts of both cards by their suffix."""
+    parts = sections(found)
+    return {"html": html_card(found, parts), "md": markdown_card(found, parts)}
+
+
+def html_card(found: Adaptation, known: Sections | None = None) -> str:
     """Return a card as an HTML file; it has a picture of drifts if matplotlib is installed."""
     parts = []
-    for title, sentences, rows in sections(found):
+    for title, sentences, rows in sections(found) if known is None else known:
         parts.append(f"<h2>{escape(title)}</h2>")
         parts += [f"<p>{escape(sentence)}</p>" for sentence in sentences]
         if rows:
@@ -72,11 +78,11 @@ def html_card(found: Adaptation) -> str:
     )
 
 
-def markdown_card(found: Adaptation) -> str:
+def markdown_card(found: Adaptation, known: Sections | None = None) -> str:
     """Return a card as Markdown, with the metadata that model hubs read."""
     lines = ["---", "library_name: ortlearn", "tags:", "- onnx", f"- {found.old.task}", "---", ""]
     lines += [f"# {_title(found)}: {found.outcome}", ""]
-    for title, sentences, rows in sections(found):
+    for title, sentences, rows in sections(found) if known is None else known:
         lines += [f"## {title}", ""]
         for sentence in sentences:
             lines += [_plain(sentence), ""]

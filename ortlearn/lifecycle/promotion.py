@@ -10,7 +10,7 @@ import numpy as np
 from ..evaluation.data_files import Table
 from ..evaluation.predictions import Model
 from ..saving import sklearn_objects
-from .cards import html_card, markdown_card
+from .cards import cards
 from .results import Adaptation, onnx_bytes
 from .samples import source_of
 from .versions import ModelFolder
@@ -66,8 +66,7 @@ def _added(folder: ModelFolder, found: Adaptation) -> int:
         "metric": None if verdict is None else verdict.metric,
         "gain": None if verdict is None or not np.isfinite(verdict.gain) else verdict.gain,
     }
-    cards = {"html": html_card(found), "md": markdown_card(found)}
-    return folder.add(found.onnx, _skops(found.new), cards, about)
+    return folder.add(found.onnx, _skops(found.new), cards(found), about)
 
 
 def model_contents(model: Model, samples: Table | None) -> tuple[bytes, bytes | None]:

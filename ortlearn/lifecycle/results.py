@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 from ..evaluation.data_files import Table
@@ -69,6 +68,8 @@ class Adaptation:
         Parameters of the warm start.
     samples : Table
         New samples of the training.
+    content : bytes or None
+        ONNX file of the retrained model; None if it has no such form, or is not retrained.
     version : int or None
         Number of the version in the folder, if one was added.
     """
@@ -85,6 +86,7 @@ class Adaptation:
     n_held_out: int
     parameters: dict[str, Any]
     samples: Table = field(repr=False)  # new samples of the training
+    content: bytes | None = field(default=None, repr=False)
     version: int | None = None
 
     @property
@@ -92,10 +94,10 @@ class Adaptation:
         """The model that is to be used: an estimator, or an ONNX model."""
         return self.new.source if self.outcome == "promoted" else self.old.source
 
-    @cached_property
+    @property
     def onnx(self) -> bytes:
         """The retrained model as the content of an ONNX file."""
-        return onnx_bytes(self.new, self.samples)
+        return onnx_bytes(self.new, self.samples) if self.content is None else self.content
 
 
 def onnx_bytes(model: Model, samples: Table | None = None) -> bytes:

@@ -22,14 +22,14 @@ from ..onnx_files.loading import is_onnx_source
 from ..quiet import quiet
 from .samples import labels_of, source_of
 
-__all__ = ["KINDS", "Trained", "choose_kind", "kinds_of", "retrained"]
+__all__ = ["choose_kind", "kinds_of", "retrained"]
 
 #: Standard errors by which a candidate must improve on what is kept, in cross-validation.
 EVIDENCE = 1.0
 
 
 class Trained(SklearnModel):
-    """A retrained model; of one that was trained here, the trainer has more forms of it."""
+    """A retrained model, which takes the columns of the model in use."""
 
     def __init__(self, estimator: Any, name: str, column_names: list[str] | None):
         super().__init__(estimator, name)

@@ -66,7 +66,7 @@ class ModelFolder:
 
     @property
     def current(self) -> int | None:
-        """Number of the version in use; None if there is none."""
+        """Number of the version in use; None before the first ``switch``."""
         earlier = self._order()
         return earlier[0] if earlier else None
 

@@ -1,4 +1,4 @@
-"""Stories of an adaptation: better models are promoted, others kept or refused, for a reason that is told."""
+"""Stories of an adaptation: better models are promoted, others kept or refused, and the result says why."""
 
 import numpy as np
 import pandas as pd
