@@ -1,4 +1,4 @@
-"""Measure intervals, and write the table of docs/howto/intervals_measured.md.
+"""Measure intervals, and write the table of docs/explanation/intervals.md.
 
 ``python -m benchmarks.intervals [--families linear network trees] [--fits N] [--only NAME ...] [--write]``
 """

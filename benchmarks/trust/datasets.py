@@ -62,7 +62,7 @@ def friedman3():
 
 
 def noisy():
-    """Three classes, of which one label in six is random."""
+    """Three classes, of which one label in six is wrong."""
     X, y = make_classification(
         600, 12, n_informative=5, n_classes=3, flip_y=0.25, class_sep=1.2, random_state=3
     )
@@ -81,7 +81,7 @@ def digits():
 
 
 def votes():
-    """Two classes, five features: the vote in the American election of 1996 (statsmodels)."""
+    """Two classes, eight features: the vote in the American election of 1996 (statsmodels)."""
     from statsmodels.datasets import anes96
 
     data = anes96.load_pandas().data

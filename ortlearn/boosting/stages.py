@@ -8,12 +8,10 @@ import numpy as np
 
 from ..exceptions import ConvergenceError
 from ..losses import BaseLoss
-from .derivatives import LossDerivatives
+from .derivatives import LARGEST_STEP, LossDerivatives
 
 __all__ = ["StageObjective"]
 
-#: Largest step of a leaf, in standard deviations of the labels, or in units of the scores of classes.
-LARGEST_STEP = 10.0
 #: Halvings of the interval that contains the value of a leaf.
 HALVINGS = 20
 #: The same for one leaf: divisions of the interval, and the number of parts of each.
@@ -30,8 +28,6 @@ class StageObjective:
         Losses and derivatives of samples.
     baseline : ndarray of shape (n_scores,)
         Initial scores: the constant with the lowest loss, or the logarithms of class frequencies.
-    largest_step : float
-        Largest value of a leaf before it is multiplied by the learning rate.
     is_classifier : bool
         Whether labels are class indices.
     level : float or None
@@ -40,7 +36,6 @@ class StageObjective:
 
     derivatives: LossDerivatives
     baseline: np.ndarray
-    largest_step: float
     is_classifier: bool
     level: float | None = None
 
@@ -56,19 +51,15 @@ class StageObjective:
             shares = np.bincount(indices, weights) / weights.sum()
             logarithms = np.log(np.maximum(shares, np.finfo(np.float64).eps))
             baseline = logarithms[1:] - logarithms[:1] if n_scores == 1 else logarithms - logarithms.mean()
-            return cls(LossDerivatives(loss, n_scores), baseline, LARGEST_STEP, True)
+            return cls(LossDerivatives(loss, n_scores), baseline, True)
         labels = np.asarray(y, dtype=np.float64)
         derivatives = LossDerivatives(loss)
-        step = LARGEST_STEP
-        if loss.link == "identity":
-            mean = np.average(labels, weights=weights)
-            step *= float(np.sqrt(np.average((labels - mean) ** 2, weights=weights))) or 1.0
         level = _level(derivatives, labels)
         if level is not None:
             baseline = _quantiles(labels, weights, np.zeros(len(labels), dtype=np.int64), level)
         else:
             baseline = _best_constant(derivatives, labels, weights)
-        return cls(derivatives, baseline, step, False, level)
+        return cls(derivatives, baseline, False, level)
 
     @property
     def loss(self) -> BaseLoss:
@@ -84,10 +75,7 @@ class StageObjective:
         return self.derivatives.gradient(self._labels(y), self._scores(scores))
 
     def pair(self, y: np.ndarray, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return gradient and curvature, of shape (n, n_scores); no step of a leaf exceeds the largest one.
-
-        The second derivative may be zero or negative where a loss is linear or not convex.
-        """
+        """Return gradient and curvature, of shape (n, n_scores); raise an error if they are not finite."""
         first, second = self.derivatives.curvature(self._labels(y), self._scores(scores))
         if not (np.isfinite(first).all() and np.isfinite(second).all()):
             raise ConvergenceError(
@@ -140,7 +128,7 @@ class StageObjective:
         """Return the interval of the value of each leaf."""
         size = int(leaves.max()) + 1
         if self.is_classifier or self.loss.link != "identity":
-            return np.full(size, -self.largest_step), np.full(size, self.largest_step)
+            return np.full(size, -LARGEST_STEP), np.full(size, LARGEST_STEP)
         residuals = y - scores[:, column]
         low, high = np.full(size, np.inf), np.full(size, -np.inf)
         np.minimum.at(low, leaves, residuals)

@@ -49,18 +49,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="warm_start, refit or refit_both; may be repeated (default: all that are possible)",
     )
     parser.add_argument("--metric", metavar="NAME", help="metric of the gate (default: accuracy or r2)")
-    parser.add_argument("--minimum-gain", type=float, default=gate.minimum_gain, metavar="NUMBER")
+    parser.add_argument(
+        "--minimum-gain",
+        type=float,
+        default=gate.minimum_gain,
+        metavar="NUMBER",
+        help=f"smallest gain of the metric (default: {gate.minimum_gain:g})",
+    )
     parser.add_argument("--by", metavar="COLUMN", help="column whose groups must not become much worse")
     parser.add_argument(
         "--largest-loss",
         type=float,
         default=gate.largest_loss,
         metavar="NUMBER",
-        help="most that the metric of a group may become worse (default: 0.05)",
+        help=f"most that the metric of a group may become worse (default: {gate.largest_loss:g})",
     )
     parser.add_argument("--max-bytes", type=int, metavar="NUMBER", help="largest size of the ONNX file")
     parser.add_argument(
-        "--max-latency", type=float, metavar="RATIO", help="most time of a prediction, by the old"
+        "--max-latency", type=float, metavar="RATIO", help="largest ratio of the prediction times, new to old"
     )
     parser.add_argument(
         "--level", type=float, default=0.05, help="level of the tests of drift (default: 0.05)"

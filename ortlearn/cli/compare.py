@@ -167,16 +167,16 @@ def as_text(result: dict) -> str:
     lines = [f"old: {result['old']}", f"new: {result['new']}", about, ""]
     titles = ("metric", "old", "", "new", "", "new - old", "")
     if "scores" in result:
-        lines += [table([titles, *_score_block(result)], "  "), ""]
+        lines += [table([titles, *_score_rows(result)], "  "), ""]
     lines.append(_changes_line(result))
     for group, part in result.get("groups", {}).items():
         lines += ["", f"{result['by']} = {group}: {part['rows']} samples; {_changes_line(part)}"]
         if "scores" in part:
-            lines.append(table([titles, *_score_block(part)], "  "))
+            lines.append(table([titles, *_score_rows(part)], "  "))
     return "\n".join(lines)
 
 
-def _score_block(part: dict) -> list[tuple[str, ...]]:
+def _score_rows(part: dict) -> list[tuple[str, ...]]:
     rows = []
     for name, values in part["scores"].items():
         cells = []

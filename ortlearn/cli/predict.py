@@ -51,8 +51,8 @@ def run(options: argparse.Namespace) -> dict:
     out = OutputFile.checked(options.out, SUFFIXES, options.force, "--out")
     model = load_model(options.model, options.trust)
     rows = read_table(options.data, by=options.group, **column_options(options))
-    if options.group is not None:
-        rows = replace(rows, features=rows.features.drop(columns=options.group))
+    if options.group is not None and options.group not in (model.column_names or ()):
+        rows = replace(rows, features=rows.features.drop(columns=options.group, errors="ignore"))
     columns = _columns(model, rows)
     if options.interval:
         missing = [name for name in INTERVAL if name not in columns]

@@ -116,7 +116,7 @@ def _round(
         weights.append(measure.weights(parts[1]))
         errors.append(wrong)
     table, of_samples = np.concatenate(losses, axis=1), np.concatenate(weights)
-    if errors[0][0] is not None:  # of candidates with more errors, none is possible
+    if errors[0][0] is not None:  # candidates with more errors than the one kept are excluded
         wrong_samples = np.concatenate(errors, axis=1)
         rates = wrong_samples @ of_samples
         table[rates > rates[0]] = np.inf

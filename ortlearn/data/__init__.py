@@ -1,1 +1,1 @@
-"""Data larger than memory: sources that yield blocks of rows, chunks of equal size, and prefetching."""
+"""Data larger than memory: sources that yield blocks of samples, chunks of equal size, and prefetching."""

@@ -22,7 +22,7 @@ __all__ = ["BatchSource", "DatasetSource", "SpooledSource", "TableSource", "data
 
 #: Size of a decoded batch in numbers, and its bounds in rows: a batch of 50 columns has an overhead of half a
 #: millisecond, and about three batches are in memory.
-NUMBERS_OF_BATCH, SAMPLES_OF_BATCH = 2**21, (1024, 65_536)
+NUMBERS_OF_BATCH, ROWS_OF_BATCH = 2**21, (1024, 65_536)
 
 
 def dataset_of(path: str | os.PathLike, schema: Any = None) -> Any:
@@ -169,7 +169,7 @@ def _batches(
     data: Any, columns: list[str], selection: Selection, where: str, **options: Any
 ) -> Iterator[SampleBlock]:
     """Yield the rows of a dataset or a fragment; errors name it by ``where``."""
-    fewest, most = SAMPLES_OF_BATCH
+    fewest, most = ROWS_OF_BATCH
     n_rows = min(max(NUMBERS_OF_BATCH // selection.width, fewest), most)
     batches = data.to_batches(
         columns=columns, batch_size=n_rows, use_threads=False, batch_readahead=1, **options

@@ -1,4 +1,4 @@
-"""Open sources of rows: paths, datasets, readers, arrays, iterables and functions."""
+"""Open sources of samples: paths, datasets, readers, arrays, iterables and functions."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from ..exceptions import SourceError
 
 __all__ = ["PADDING", "Block", "Table", "is_number", "partition_keys", "pyarrow", "value_type", "values_of"]
 
-#: Samples that are transposed at a time, so that source and result fit into the cache.
+#: Rows that are transposed at a time, so that source and result fit into the cache.
 ROWS = 4096
 #: Padding between columns, in elements: distances of a power of two bytes would map to the same cache sets.
 PADDING = 48

@@ -15,7 +15,7 @@ from .types.typed_builder import TypedBuilder
 __all__ = ["GradientBuilder"]
 
 #: Largest number of classes for which one-hot rows are looked up in a table.
-MOST_SAMPLES = 64
+MOST_CLASSES = 64
 
 
 class GradientBuilder(TypedBuilder):
@@ -188,7 +188,7 @@ class GradientBuilder(TypedBuilder):
         # onnxruntime has no OneHot of float64, and its OneHot of no indices terminates the process.
         axis %= rank + 1
         known = self.value(depth)
-        if known is not None and known.item() <= MOST_SAMPLES and axis == rank == 1:
+        if known is not None and known.item() <= MOST_CLASSES and axis == rank == 1:
             return self.Gather(np.eye(known.item(), dtype=self.float_dtype), indices, axis=0)
         indices = self.cast(indices, np.int64)
         wrapped = self.Where(self.Less(indices, self.constant(0)), self.Add(indices, depth), indices)

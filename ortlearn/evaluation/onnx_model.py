@@ -47,14 +47,16 @@ class OnnxModel(Model):
         self.model = _without_loss(load_onnx(source), *own_loss)
         self.types = value_types(self.model)
         self.outputs = [value.name for value in self.model.graph.output]
-        labels = [name for name in self.outputs if name not in self._floats]
+        own = ("prediction", "calibrated") if self.intervals else ()  # before those of the model inside
+        self._ranked = sorted(self.outputs, key=lambda name: name not in own)
+        labels = [name for name in self._ranked if name not in self._floats]
         self.label = labels[0] if labels else None
         self.task = "regression" if self.label is None else "classification"
 
     @property
     def _floats(self) -> list[str]:
         """Outputs of floating-point numbers."""
-        return [name for name in self.outputs if self._type(name).elem_type in FLOATS]
+        return [name for name in self._ranked if self._type(name).elem_type in FLOATS]
 
     def _type(self, name: str) -> TensorType:
         return self.types.get(name, TensorType(TensorProto.FLOAT, None))
@@ -137,7 +139,7 @@ class OnnxModel(Model):
             if len(found[name]) == len(table):
                 check_no_missing(table, self, found[name])
         if self.label is None:
-            return Predictions(_column(found[self.outputs[0]], len(table), self.path))
+            return Predictions(_column(found[self._ranked[0]], len(table), self.path))
         values = _column(found[self.label], len(table), self.path)
         matrix = self._score_matrix([found[name] for name in self._floats], len(table))
         if matrix is None or not _are_probabilities(matrix):

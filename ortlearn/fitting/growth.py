@@ -189,7 +189,7 @@ class TreeStream:
         part, known = fitted_part(start.problem.source), None if self.last is None else self.last.window
         scores = rule.scores_of(part, self.growth.after_steps(self.samples.X))
         weights = weights_of(start.data)
-        losses = self._losses(scores, self.samples).astype(np.float64)
+        losses = self._losses([scores], self.samples)[0]
         loss = float(np.average(losses, weights=weights))
         model = FittedModel(start.problem, start.features, replace(start.state, start_kept=False))
         if known is None and self.last is None and not self.growth.was_given:  # fitted on these samples
@@ -248,18 +248,18 @@ class TreeStream:
         X = growth.after_steps(judges.X)
         old, scores = (rule.scores_of(own, X) for own in (window.old, new))
         rows = [rule.mixed_scores(old, scores, share) for share in shares]
-        losses = np.array([self._losses(own, judges) for own in rows], dtype=np.float64)
+        losses = self._losses(rows, judges)
         if self.start.problem.targets.classes is not None:
             losses = bounded(losses)
         best = best_of(losses, weights, shares[1:], EVIDENCE)
         return shares[0 if best is None else best + 1]
 
-    def _losses(self, scores: np.ndarray, samples: Samples) -> np.ndarray:
-        """Return the losses of scores."""
+    def _losses(self, scores: list[np.ndarray], samples: Samples) -> np.ndarray:
+        """Return the losses of some scores, float64 of shape (n_scores, n_samples)."""
         problem = self.start.problem
         data = data_of(problem, read_samples(problem, samples.X, self.start.features), samples)
         runner = ScoreRunner(problem.task(False), self.configuration.runtime)
-        return runner.losses(scores.astype(problem.dtype), data)
+        return np.array([runner.losses(own.astype(problem.dtype), data) for own in scores], dtype=np.float64)
 
 
 def check_grows(problem: Problem) -> None:

@@ -115,9 +115,9 @@ def is_seen(configuration: Configuration, start: Start, samples: Samples, again:
     """Return whether the starting weights were probably fitted on the samples.
 
     Clones are fitted on either half. If they predict their own half better than the other one, by more than
-    chance, a model that predicts the samples nearly as well as the clones their own half has seen them. A
-    model whose fit predicts other samples as well does not tell, and needs not. ``again`` says that the
-    weights are those of an earlier training.
+    chance, a model that predicts the samples nearly as well as the clones their own half has seen them. If
+    the clones predict both halves equally well, the comparison cannot tell, and the result is False.
+    ``again`` says that the weights are those of an earlier training.
     """
     source = configuration.source
     if not is_fitted(source) and not again:

@@ -104,7 +104,7 @@ class OneChunk:
         self._problem, self._data, self.n_samples = problem, data, len(data)
 
     def texts(self) -> dict[str, str]:
-        """Return the fingerprint of a source, of which there is none."""
+        """Return the texts of the fingerprint for samples without a source."""
         return {"source": "None"}
 
     @property

@@ -96,8 +96,7 @@ def _shares_of_leaves(op: GraphBuilder, nodes: Nodes, sides: str, number: Any) -
     split_number, leaf_number = np.cumsum(~nodes.is_leaf) - 1, np.cumsum(nodes.is_leaf) - 1
     n_splits, leaves, parts = int((~nodes.is_leaf).sum()), [], []
     level = np.cumsum(nodes.sizes) - nodes.sizes  # the roots
-    first = op.Add(op.Mul(op.Gather(sides, [0] * len(level), axis=0), number(0.0)), number(1.0))
-    share = first
+    share = op.Add(op.Mul(op.Gather(sides, [0] * len(level), axis=0), number(0.0)), number(1.0))
     while len(level):
         is_leaf = nodes.is_leaf[level]
         if is_leaf.any():

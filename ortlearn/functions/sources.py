@@ -30,7 +30,7 @@ from ..preprocessing.estimator_checks import check_is_a_model, is_trainer, last_
 from ..preprocessing.initial_fit import is_fitted, untouched
 from ..preprocessing.missing import accepts_missing
 from ..preprocessing.pipeline_split import split_pipeline
-from ..preprocessing.schema import Input, InputSchema, graph_inputs, schema_of_graph
+from ..preprocessing.schema import InputSchema, graph_inputs, schema_of_graph
 from ..preprocessing.skl2onnx_steps import UndefinedModelError
 from ..problem.input_validation import InputFeatures
 from ..quiet import quiet
@@ -69,10 +69,6 @@ class Source:
     def takes_matrix(self) -> bool:
         """Whether one input takes all of X, as numbers of any shape."""
         return self.schema.is_matrix
-
-    def inputs(self) -> tuple[Input, ...]:
-        """Return the inputs."""
-        return self.schema.inputs
 
 
 def open_source(model: Any, X: Any, dtype: Any) -> Source:
@@ -233,4 +229,4 @@ def _of_file(source: Any, dtype: Any) -> Source:
         raise ConversionError(
             f"The ONNX model computes in {found.schema.float_dtype}: use dtype=None, or convert the file."
         )
-    return replace(found, read=partial(_read, schema=found.schema))
+    return found

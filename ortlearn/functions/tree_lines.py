@@ -69,8 +69,10 @@ class TreeLines:
         """Return attributions of shape (n, n_features), of one column of the output for each sample."""
         found = self.crossings(start, end)
         result = np.zeros(start.shape)
-        for descending in (False, True):
-            result += self._in_order(found, start, end, column, descending) / 2
+        tied = (np.diff(found.sample) == 0) & (np.diff(found.position) == 0)
+        orders = (False, True) if tied.any() else (False,)
+        for descending in orders:
+            result += self._in_order(found, start, end, column, descending) / len(orders)
         return result
 
     def _in_order(

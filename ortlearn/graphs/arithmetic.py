@@ -27,7 +27,7 @@ OF_ONE = "abs ceil cos erf exp floor log relu sigmoid sign sin sqrt tan tanh".sp
 
 def _operator(kind: str) -> Callable[..., str]:
     """Return the function that writes an operator of one input."""
-    return lambda op, x: op.node(kind, x)
+    return lambda op, x: getattr(op, kind)(x)
 
 
 def _softplus(op: GraphBuilder, x: str) -> str:

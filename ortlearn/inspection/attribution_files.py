@@ -52,7 +52,7 @@ def save_attributions(
     baseline : array-like of shape (n_features,), default=None
         Baseline of integrated gradients; by default the file returns the gradient times the sample.
     steps : int, default=32
-        Number of gradients on each line.
+        Number of gradients on each line; above 8 it is rounded up to a multiple of 8.
     output : int or str, default=None
         Class or column to explain; required if there are several.
     method : str, default="auto"

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from onnx import numpy_helper
 
+from ..graphs import initializer_arrays
 from ..onnx_files.loading import is_onnx_source, load_onnx
 from ..preprocessing.estimator_checks import is_trainer
 from ..trainable.conversion import to_trainable
@@ -87,7 +87,7 @@ def _weights(model: Any, X: Any) -> Mapping[str, np.ndarray]:
     if is_trainer(model):
         return model.trained_coef_
     if is_onnx_source(model):
-        arrays = {tensor.name: numpy_helper.to_array(tensor) for tensor in load_onnx(model).graph.initializer}
+        arrays = initializer_arrays(load_onnx(model))
         return {name: array for name, array in arrays.items() if array.dtype.kind == "f" and array.size}
     trainable = to_trainable(model, X=X)
     return trainable.coefficients(trainable.initial_weights())

@@ -213,7 +213,7 @@ class _Search:
         return bool(self.wanted.holds(self.estimator, z[None])[0])
 
     def _nearest_candidates(self) -> np.ndarray:
-        distances = [self.space.distance(z, self.x) for z in self.candidates]
+        distances = (self.space.weights * (self.candidates - self.x) ** 2).sum(axis=1)
         return self.candidates[np.argsort(distances)[:20]]
 
     def _draws(self, inside: np.ndarray) -> list[np.ndarray]:

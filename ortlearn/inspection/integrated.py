@@ -70,8 +70,8 @@ def integrated_gradients(
     baseline : array-like of shape (n_features,) or (n_samples, n_features)
         Sample to compare with, such as the mean of the features.
     steps : int or "auto", default="auto"
-        Number of gradients on each line. "auto" takes 16, and doubles it until the sum is complete up to 1e-4
-        of the difference, at most 4096.
+        Number of gradients on each line; above 8 it is rounded up to a multiple of 8. "auto" takes 16, and
+        doubles it until the sum is complete up to 1e-4 of the difference, at most 4096.
     output : int or str, default=None
         Class or column to explain; by default the only one, or the largest of each sample.
     method : str, default="auto"

@@ -35,6 +35,8 @@ class Target:
         predicted = predictions(estimator, X)
         if self.label is not None:
             return predicted == self.label
+        if predicted.ndim > 1 and predicted.shape[1] > 1:
+            raise ValueError("counterfactual needs a regressor with one output.")
         return (predicted.ravel() >= self.low) & (predicted.ravel() <= self.high)
 
     def constraints(self, bare: BareFunction, row: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

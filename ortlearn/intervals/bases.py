@@ -15,7 +15,18 @@ from onnx import numpy_helper
 from ..graphs import GraphBuilder
 from ..losses.quantile import quantiles_of_scores
 
-__all__ = ["Base", "Centre", "Copies", "Distribution", "Increments", "Laplace", "Separate", "named", "spread"]
+__all__ = [
+    "Base",
+    "Centre",
+    "Copies",
+    "Distribution",
+    "Folds",
+    "Increments",
+    "Laplace",
+    "Separate",
+    "named",
+    "spread",
+]
 
 #: Smallest difference of two values of a distribution function; smaller ones would magnify rounding.
 TINY = 1e-3
@@ -132,7 +143,8 @@ class Laplace(Base):
     """A prediction with the posterior of the last layer (MacKay 1992; Daxberger et al. 2021).
 
     The second output has the gradients of the prediction of a sample by the weights of the last layer: the
-    inputs of the layer, and 1 for the intercept. Their covariance is ``factor @ factor.T``.
+    inputs of the layer; that of the intercept is 1, and is not among them. Their covariance is
+    ``factor @ factor.T``.
     """
 
     factor: np.ndarray

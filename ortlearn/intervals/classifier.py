@@ -121,7 +121,6 @@ class OrtSetClassifier(
     }
 
     _fitted: FittedSets | None = None
-    n_members = 2
 
     classes_ = FittedValue(lambda fitted: fitted.classes)
 

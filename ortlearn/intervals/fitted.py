@@ -133,9 +133,16 @@ class FittedIntervals:
             found.append(member.output(X, found[0] if found else None))
         return found
 
-    def evaluate(self, X: Any, constants: Calibration, rows: np.ndarray | None = None) -> dict[str, Any]:
+    def evaluate(
+        self,
+        X: Any,
+        constants: Calibration,
+        rows: np.ndarray | None = None,
+        outputs: list[np.ndarray] | None = None,
+    ) -> dict[str, Any]:
         """Return the outputs of the graph of intervals, with calibration constants."""
-        outputs, arrays = self.outputs(X), constants.arrays(self.dtype)
+        outputs = self.outputs(X) if outputs is None else outputs
+        arrays = constants.arrays(self.dtype)
         n, key = len(outputs[0]), (type(constants), *(part.shape[1] for part in outputs))
         if rows is None:
             rows = np.full(n, len(arrays["calibration.interval"]) - 1)
@@ -158,9 +165,15 @@ class FittedIntervals:
             found["prediction"] = outputs[0].ravel()
         return found
 
-    def predict(self, X: Any, coverage: float | None, rows: np.ndarray | None = None) -> dict[str, Any]:
+    def predict(
+        self,
+        X: Any,
+        coverage: float | None,
+        rows: np.ndarray | None = None,
+        outputs: list[np.ndarray] | None = None,
+    ) -> dict[str, Any]:
         """Return prediction, ends and quantiles, with the floats of X; None is the adapted coverage."""
-        found = self.evaluate(X, self.constants(coverage), rows)
+        found = self.evaluate(X, self.constants(coverage), rows, outputs)
         return {name: as_floats_of(X, array) for name, array in found.items()}
 
     def measured(self, X: Any, y: np.ndarray, rows: np.ndarray, groups: tuple) -> CalibrationSamples:
@@ -177,7 +190,13 @@ class FittedIntervals:
 
     def calibrated_on(self: Fitted, X: Any, y: np.ndarray, rows: np.ndarray, groups: tuple) -> Fitted:
         """Return the intervals with new calibration samples."""
-        return replace(self, samples=self.measured(X, y, rows, groups), adapted=None)
+        return self._with_samples(self.measured(X, y, rows, groups), None)
+
+    def _with_samples(self: Fitted, samples: CalibrationSamples, adapted: float | None) -> Fitted:
+        """Return the intervals with other calibration samples, and the same graph and session."""
+        new = replace(self, samples=samples, adapted=adapted)
+        new.__dict__["_sessions"] = self._sessions
+        return new
 
     def constants(self, coverage: float | None) -> Calibration:
         """Return the calibration constants for a coverage, by default the adapted one."""
@@ -240,7 +259,7 @@ class FittedIntervals:
             _put(known, row, score)
             while len(passed) > window:
                 _take(known, *passed.popleft())
-        return replace(self, samples=samples.joined(new, window), adapted=aimed)
+        return self._with_samples(samples.joined(new, window), aimed)
 
     def onnx(self, model: ModelProto | None = None) -> ModelProto:
         """Return one file of all members, with intervals as outputs; ``model`` replaces the first one."""

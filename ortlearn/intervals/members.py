@@ -72,6 +72,7 @@ class Member:
         if self.reads == "X":
             return X
         column = np.asarray(prediction).reshape(-1, 1)
+        X = X.toarray() if issparse(X) and self.reads == "both" else X
         return column if self.reads == "prediction" else np.hstack([column, np.asarray(X, column.dtype)])
 
     def output(self, X: Any, prediction: np.ndarray | None) -> np.ndarray:

@@ -48,7 +48,7 @@ Trained = tuple[tuple[Member, ...], Base]
 
 @dataclass(frozen=True)
 class Plan:
-    """What is trained: an estimator, the levels, and the parameters of methods."""
+    """Estimator to train, levels, and parameters of the methods."""
 
     estimator: Any
     levels: np.ndarray
@@ -148,14 +148,15 @@ def leaf_quantiles(model: Any, plan: Plan, samples: Samples) -> Trained:
 def residual_quantiles(plan: Plan, samples: Samples) -> Trained:
     """Train a linear model of the quantiles of the residuals of a given model."""
     own = plan.own(samples)
-    problem, residuals = own.estimator._model().problem, residuals_of(own, samples)
+    problem, predictions = own.estimator._model().problem, own.output(samples.X, None)
+    residuals = samples.y - predictions[:, 0].astype(np.float64)
     count = problem.trainable.n_features if problem.trainable.takes_numbers else None
     reads = "both" if count is not None and count <= MOST_FEATURES else "prediction"
     centre, scale = spread_of(residuals)
     head = new_optimizer(
         make_pipeline(StandardScaler(), Ridge()), plan.seed, learning_loss=plan.loss, dtype=str(problem.dtype)
     )
-    features = Member(own.estimator, reads).features(samples.X, own.output(samples.X, None))
+    features = Member(own.estimator, reads).features(samples.X, predictions)
     head.fit(features, repeated(residuals, centre, scale, len(plan.levels)), samples.sample_weight)
     return (own, Member(head, reads)), Increments(centre, scale, is_shift=True)
 

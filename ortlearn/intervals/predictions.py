@@ -61,10 +61,10 @@ class IntervalPredictions(CalibratedMethods):
         """
         given = [coverage] if coverage is None or isinstance(coverage, Real) else coverage
         wanted = [None if value is None else checked_coverage(value) for value in given]
-        found = [self._predicted(X, value, groups) for value in wanted]
+        outputs = self._model().outputs(as_rows(X))
+        found = [self._predicted(X, value, groups, outputs) for value in wanted]
         ends = [np.stack([part["lower"], part["upper"]], axis=1) for part in found]
-        intervals = np.stack(ends, axis=2)
-        return found[0]["prediction"], intervals
+        return self._predicted(X, None, groups, outputs)["prediction"], np.stack(ends, axis=2)
 
     def predict_quantiles(self, X, levels=None, groups=None):
         """Predict quantiles, which do not cross.
@@ -104,12 +104,14 @@ class IntervalPredictions(CalibratedMethods):
         share = (wanted - known[left]) / np.where(known[right] > known[left], known[right] - known[left], 1.0)
         return (found[:, left] + share * (found[:, right] - found[:, left])).astype(found.dtype)
 
-    def _predicted(self, X: Any, coverage: float | None, groups: Any) -> dict[str, np.ndarray]:
-        """Return the outputs of the graph of intervals."""
+    def _predicted(
+        self, X: Any, coverage: float | None, groups: Any, outputs: list[np.ndarray] | None = None
+    ) -> dict[str, np.ndarray]:
+        """Return the outputs of the graph of intervals, for known outputs of the members."""
         model = self._model()
         X = as_rows(X)
         rows = None if groups is None else self._rows(groups, count_samples(X))
-        return model.predict(X, coverage, rows)
+        return model.predict(X, coverage, rows, outputs)
 
     def get_trained_onnx(self):
         """Return one ONNX file of the model, its intervals and their calibration.
@@ -193,7 +195,8 @@ class SetPredictions(CalibratedMethods):
         rows = None if groups is None else self._rows(groups, count_samples(X))
         given = [coverage] if coverage is None or isinstance(coverage, Real) else coverage
         wanted = [None if value is None else checked_coverage(value) for value in given]
-        sets = [model.evaluate(X, model.constants(value), rows)["set"] for value in wanted]
+        outputs = model.outputs(X)
+        sets = [model.evaluate(X, model.constants(value), rows, outputs)["set"] for value in wanted]
         return self.predict(X), np.stack(sets, axis=2)
 
     def get_trained_onnx(self):

@@ -131,7 +131,7 @@ def fit_scaling(shares: np.ndarray, y: np.ndarray, is_vector: bool) -> Scaled:
 def fit_isotonic(shares: np.ndarray, y: np.ndarray) -> Isotonic:
     """Fit an isotonic regression per class, between ``1 / (n + 2)`` and ``1 - 1 / (n + 2)``.
 
-    Shorter ones repeat their last knot.
+    Functions with fewer knots repeat the last one.
     """
     parts, lowest = [], 1 / (len(y) + 2)
     for number in range(shares.shape[1]):

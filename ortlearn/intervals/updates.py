@@ -8,6 +8,7 @@ import numpy as np
 
 from ..problem.samples import check_lengths
 from .arguments import as_rows, numeric_labels, warn_of_trained
+from .bases import Folds
 from .calibrated import CalibratedMethods
 from .conformal import needed
 from .fitted import too_few
@@ -21,7 +22,6 @@ class CalibrationUpdates(CalibratedMethods):
 
     fit: Any
     _validate_params: Any
-    n_members: int
     step: float
     window: int
 
@@ -62,7 +62,8 @@ class CalibrationUpdates(CalibratedMethods):
         warn_of_trained(model.trained_on, X, y)
         rows = self._rows(groups, len(y))
         if model.by_folds:
-            rows = fold_numbers(len(y), self.n_members, 0)
+            assert isinstance(model.base, Folds)
+            rows = fold_numbers(len(y), len(model.members) - model.base.has_own, 0)
         self._fitted = model.calibrated_on(X, y, rows, model.calibrated.groups)
         return self
 

@@ -63,7 +63,7 @@ class LearningRateLBFGS(BaseSolver):
     takes_absolute_values = True
 
     def __init__(
-        self, memory: int = 10, gtol: float = 1e-5, ftol: float = 1e-12, max_line_search: float = 50
+        self, memory: int = 10, gtol: float = 1e-5, ftol: float = 1e-12, max_line_search: int = 50
     ) -> None:
         self.memory = memory
         self.gtol = gtol

@@ -26,7 +26,7 @@ __all__ = ["TwoSampleTest", "two_sample_test"]
 MOST_SAMPLES = 2000
 #: Fewest samples of each kind: with fewer, half of them cannot show a difference.
 FEWEST_SAMPLES = 20
-#: Largest number of categories of a column that are told apart.
+#: Largest number of categories of a column with an indicator each.
 MOST_CATEGORIES = 20
 #: Bound of numbers, also of infinite ones.
 LARGEST = 1e30

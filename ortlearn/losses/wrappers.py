@@ -110,12 +110,14 @@ class PerPositionLoss(BaseLoss):
         factor = predicted.shape[1] if self.summed else 1
         return values.reshape(predicted.shape[:2]) * factor, gradient.reshape(predicted.shape) * factor
 
-    def check_batch(self, expected: Any, predicted: Any, rows: Any, gradient: Any) -> None:
+    def check_batch(self, expected: Any, predicted: Any, losses: Any, gradient: Any) -> None:
         """Check the gradient of a batch if the loss of one position does."""
         if hasattr(self.loss, "check_batch"):
             factor = predicted.shape[1] if self.summed else 1
             flat = self._flat(expected, predicted)
-            self.loss.check_batch(*flat, rows.ravel() / factor, gradient.reshape(-1, self.n_outputs) / factor)
+            self.loss.check_batch(
+                *flat, losses.ravel() / factor, gradient.reshape(-1, self.n_outputs) / factor
+            )
 
     def _flat(self, expected: Any, predicted: Any) -> Any:
         """Return labels and outputs with one row per position."""

@@ -38,7 +38,7 @@ def fitted_source(
     options: Any = {"sample_weight": sample_weight, "random_state": random_state, "classes": classes}
     shapes_only = not configuration.warm_start and configuration.conversion.weights_to_train is None
     found = cross_fitted(configuration, X, y, **options) if shapes_only else None
-    return found or fit_clone(source, X, y, shapes_only=shapes_only, **options)
+    return found if found is not None else fit_clone(source, X, y, shapes_only=shapes_only, **options)
 
 
 def converted(

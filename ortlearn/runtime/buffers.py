@@ -37,7 +37,7 @@ class BatchBuffer:
 
 
 def sample_bytes(arrays: Iterable[Any]) -> int:
-    """Return the bytes of a row of arrays or sparse matrices, in dense form."""
+    """Return the bytes of a sample of arrays or sparse matrices, in dense form."""
     return sum(math.prod(array.shape[1:]) * array.dtype.itemsize for array in arrays)
 
 

@@ -20,9 +20,11 @@ from ..exceptions import OrtlearnError
 from ..fitting.callback_support import CALLBACKS
 from ..fitting.fitted_model import FittedModel
 from ..fitting.given import named_classes
+from ..fitting.leaves.monotonic import with_monotonic_leaves
 from ..fitting.run import model_after, new_step
 from ..fitting.start import Start, labelled, new_start, with_anchor
 from ..fitting.trainer import draw_seed
+from ..fitting.warm_starts import leaf_estimates
 from ..inference.running import LiveInference
 from ..problem.configuration import Configuration, Runtime
 from ..problem.samples import Samples
@@ -116,6 +118,7 @@ class FoldTrainer:
         live: dict[str, LiveInference] = {}
         for stack in stacks:
             for number, key, start, state in self._train_stack(stack):
+                state = with_monotonic_leaves(start.problem, state)
                 model = models[number] = model_after(stack.configuration, start, None, state)
                 # candidates with the same model share a session for predictions, with weights as inputs
                 if key not in live:
@@ -169,7 +172,7 @@ def _equal_data(first: Data, second: Data) -> bool:
     parts = []
     for data in (first, second):
         features = {"": data.X} if data.features is None else data.features
-        parts.append({**features, "y": data.y, "weight": data.sample_weight})
+        parts.append({**features, "y": data.y, "weight": data.sample_weight, "members": data.members})
     one, other = parts
     return one.keys() == other.keys() and all(_equal_arrays(one[name], other[name]) for name in one)
 
@@ -193,7 +196,7 @@ def _prepare(configuration: Configuration, X: Any, y: Any, sample_weight: Any) -
         step, data, _ = new_step(configuration, start)
     except Exception:  # raised again, for the user, when the candidate is trained alone
         return None
-    if step.task.graph.statistics:
+    if step.task.graph.statistics or leaf_estimates(configuration, start, step.task, data) is not None:
         return None
     loss, arrays = step.task.objective.loss, [data.X, *(data.features or {}).values()]
     if (loss is not None and loss.in_python) or any(issparse(a) or isinstance(a, Columns) for a in arrays):

@@ -38,11 +38,12 @@ class Explanation:
     Attributes
     ----------
     rows : list of Row
-        SampleBlock of the table: weights of one kind, or a step of a pipeline without weights.
+        Rows of the table: weights of one kind, or a step of a pipeline without weights.
     problem : str
         Reason why nothing can be trained; empty if something can.
     objective : str
-        Default loss and penalty, and the samples that train leaves; empty if nothing can be trained.
+        Default loss and penalty, and for trees which samples train the leaves; empty if nothing can be
+        trained.
     execution : str
         Number of nodes per execution provider, for a trainer fitted on a ``device`` other than the CPU.
 

@@ -50,7 +50,7 @@ MAX_ITEMS = 3  # of a tuple in a table
 def explained_rows(model: TrainableModel, fitted: Any = None) -> list[Row]:
     """Return rows for the parameters by kind, or by node of a file, and for steps without parameters.
 
-    SampleBlock are in the order of the steps of ``fitted``, the estimator, or of the nodes.
+    Rows are in the order of the steps of ``fitted``, the estimator, or of the nodes.
     """
     readers = GraphView(model.reparametrisation.undone(model.model)).readers
     is_file = fitted is None and not model.declared

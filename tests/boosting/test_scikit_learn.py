@@ -163,7 +163,7 @@ def test_class_weights_change_the_trees():
     assert rates[1] > rates[0] + 0.05
 
 
-def test_what_cannot_hold_is_an_error():
+def test_unsupported_combinations():
     model = GradientBoostingClassifier(loss="exponential", n_estimators=2)
     with pytest.raises(ValueError, match="use loss='log_loss'"):
         OrtGradientOptimizer(model, learning_loss="focal").fit(*PAIR)

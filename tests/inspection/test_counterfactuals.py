@@ -74,7 +74,7 @@ def test_trees_start_from_candidates():
     assert (found.distance <= nearest).all() and found.distance.sum() < 0.9 * np.sum(nearest)
 
 
-def test_what_was_tried():
+def test_failed_search_and_invalid_options():
     found = counterfactual(LINEAR, ROWS[:1], 1, immutable=[0, 1, 2, 3])
     assert not found.found[0] and np.isnan(found.samples).all() and np.isinf(found.distance[0])
     assert "none found" in found.tried[0] and "starts of the optimiser" in found.tried[0]
@@ -119,3 +119,9 @@ def test_errors():
         adversarial_radius(Ridge().fit(X, Y), ROWS)
     with pytest.raises(ValueError, match="norm='l1'"):
         adversarial_radius(LINEAR, ROWS, norm="l1")
+
+
+def test_regressors_of_several_outputs_are_refused():
+    X = np.random.default_rng(0).normal(size=(30, 2))
+    with pytest.raises(ValueError, match="a regressor with one output"):
+        counterfactual(Ridge().fit(X, X), X[:1], (1.0, 2.0), candidates=X)

@@ -138,7 +138,7 @@ def test_missing_values_of_trees():
     np.testing.assert_allclose(found.attributions.sum(axis=1), change, atol=1e-12)
 
 
-def test_what_cannot_be_attributed():
+def test_unsupported_attributions():
     mixed = make_pipeline(PolynomialFeatures(2), DecisionTreeRegressor()).fit(X, Y)
     with pytest.raises(GradientError, match="do more than scale columns"):
         integrated_gradients(mixed, P, START)

@@ -3,6 +3,7 @@
 import numpy as np
 import onnxruntime
 import pytest
+from scipy.sparse import csr_matrix
 from sklearn.base import clone
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import GridSearchCV
@@ -103,3 +104,13 @@ def test_missing_values_are_refused():
         OrtIntervalRegressor(Ridge()).fit(X, np.where(Y > 12, np.nan, Y))
     with pytest.raises(ValueError, match="X contains NaN"):
         OrtIntervalRegressor(Ridge()).fit(np.where(X > 2, np.nan, X), Y)
+
+
+def test_sparse_samples_of_a_fitted_model():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 3)) * (rng.uniform(size=(300, 3)) < 0.5)
+    y = X[:, 0] + rng.normal(size=300)
+    model = Ridge().fit(X, y)
+    dense, sparse = (OrtIntervalRegressor(model, random_state=0).fit(part, y) for part in (X, csr_matrix(X)))
+    for one, other in zip(dense.predict_interval(X), sparse.predict_interval(csr_matrix(X)), strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-5)

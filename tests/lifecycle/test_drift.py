@@ -90,5 +90,5 @@ def test_classifier_cannot_tell_equal_samples_apart():
     assert sum(p < 0.05 for p in p_values) <= 2  # 3 or more of 8 has probability 0.006
 
 
-def test_few_samples_are_not_told_apart():
+def test_few_samples_show_no_drift():
     assert two_sample_test(table(0, 19), table(1, 19), 0) is None

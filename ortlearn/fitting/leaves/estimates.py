@@ -107,7 +107,9 @@ class LeafEstimates:
                 means = np.where(counts > 0, sums / np.maximum(counts, 1e-300), minima[-1, output])
                 rows[:, output] += self.offset * means
             found[name] = rows.reshape(found[name].shape).astype(self.start[name].dtype)
-        is_single = sum(1 for _ in self._trees(data)) == 1  # its leaves depend on the labels of their samples
+        is_single = (
+            sum(self.task.inputs(data)[own].shape[1] for own in self.tables.values()) == 1
+        )  # its leaves depend on the labels of their samples
         return found if is_single else self._shifted(found, data)
 
     def _shifted(self, found: dict[str, np.ndarray], data: Data) -> dict[str, np.ndarray]:

@@ -16,20 +16,20 @@ __all__ = ["with_monotonic_leaves"]
 
 
 def with_monotonic_leaves(problem: Problem, state: TrainingState) -> TrainingState:
-    """Return the state with leaves that keep the constraints; classes other than two have none."""
+    """Return the state with leaves projected to the monotonic constraints (of regression and two classes)."""
     part = None if problem.source is None else fitted_part(problem.source)
     rule = None if part is None else capability_of(part, MonotonicLeaves)
     signs = None if rule is None else rule.signs(part)
     if rule is None or signs is None or not np.any(signs) or state.start_kept:
         return state
-    weights, trainable = dict(state.weights), problem.trainable
+    weights, trainable, nodes = dict(state.weights), problem.trainable, rule.nodes(part)
     for name in [own for own in weights if trainable.parameters[own].role == "table"]:
         array, constraint = weights[name], trainable.constraints.get(name)
         if constraint is None:
             columns = array.reshape(len(array), -1).T
-            found = np.stack([projected_leaves(rule.nodes(part), signs, own) for own in columns], axis=1)
+            found = np.stack([projected_leaves(nodes, signs, own) for own in columns], axis=1)
         else:  # shares of two classes
-            second = projected_leaves(rule.nodes(part), signs, constraint.values(array)[:, 1])
+            second = projected_leaves(nodes, signs, constraint.values(array)[:, 1])
             found = constraint.free(np.stack([1 - second, second], axis=1))
         weights[name] = found.reshape(array.shape).astype(array.dtype)
     return replace(state, weights=weights, updated=None)
