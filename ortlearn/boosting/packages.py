@@ -14,6 +14,8 @@ from .stages import StageObjective
 __all__ = ["grows_catboost", "grows_lightgbm", "grows_xgboost"]
 
 
+#: Other names of the loss and the learning rate of CatBoost, which must not be given twice.
+SYNONYMS = ("objective", "eta")
 #: Parameters of CatBoost for custom losses, unless they are given.
 OF_CUSTOM = {"eval_metric": "RMSE", "leaf_estimation_method": "Newton", "leaf_estimation_iterations": 1}
 
@@ -134,14 +136,16 @@ def grows_catboost(model: Any, objective: StageObjective) -> Iterator[None]:
             return _Function(objective, objective.baseline)(y_true, y_pred, sample_weight)
 
     fit, given = model.fit, model.get_params()
+    plain = {name: value for name, value in given.items() if name not in SYNONYMS}
 
     def fitted(X: Any, y: Any, **options: Any) -> Any:
-        rate = given.get("learning_rate")
+        rate = given.get("learning_rate", given.get("eta"))
         if rate is None:  # with its own losses, CatBoost chooses it by the numbers of samples and iterations
-            probe = type(model)(**{**given, "loss_function": "RMSE"}).fit(X, y, **options)
+            probe = type(model)(**{**plain, "loss_function": "RMSE"}).fit(X, y, **options)
             rate = float(probe.get_all_params()["learning_rate"])
         own = {"loss_function": Shifted(objective.loss, np.float64), "learning_rate": rate}
-        model.set_params(**{**OF_CUSTOM, **given, **own})
+        model._init_params = {}
+        model.set_params(**{**OF_CUSTOM, **plain, **own})
         return fit(X, y, **options)
 
     model.fit = fitted

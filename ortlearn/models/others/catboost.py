@@ -31,9 +31,9 @@ def _document(model: Any) -> dict[str, Any]:
         return json.loads(path.read_text(encoding="utf-8"))
 
 
-def _loss_of(model: Any) -> tuple[str, dict[str, float]]:
+def _loss_of(text: Any) -> tuple[str, dict[str, float]]:
     """Return the name of the loss and its options, of ``"Quantile:alpha=0.7"``."""
-    name, _, text = str(model.get_all_params()["loss_function"]).partition(":")
+    name, _, text = str(text).partition(":")
     if name == "MultiQuantile":  # several outputs, without a corresponding loss
         return name, {}
     pairs = [option.partition("=") for option in text.split(";") if option]
@@ -95,14 +95,14 @@ class CatBoostDefinition(Booster):
         """Stages of boosting."""
 
         def own_loss(model: Any) -> losses.BaseLoss | None:
-            name, _, text = str(model.get_params().get("loss_function") or "").partition(":")
-            pairs = [option.partition("=") for option in text.split(";") if option]
-            return self.own_loss(model, name, {key: float(value) for key, _, value in pairs})
+            given = model.get_params()
+            return self.own_loss(model, *_loss_of(given.get("objective") or given.get("loss_function") or ""))
 
         return (BoostedStages(grows_catboost, own_loss, _own_scores, _shift),)
 
     def objective(self, model: Any, total_weight: float) -> Objective | None:
-        (name, options), given, params = _loss_of(model), model.get_params(), model.get_all_params()
+        given, params = model.get_params(), model.get_all_params()
+        name, options = _loss_of(params["loss_function"])
         loss = self.kinds.get(name, Kind()).loss
         if loss is None or any(given.get(key) not in (None, "None") for key in CLASS_WEIGHTS):
             return None
@@ -110,7 +110,7 @@ class CatBoostDefinition(Booster):
         return boosting_objective(loss(options), 0.0, l2, rate, total_weight)
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
-        name, options = _loss_of(model)
+        name, options = _loss_of(model.get_all_params()["loss_function"])
         kind = self.kind_of(op, model, name)
         if kind.output == "logit" and model.get_probability_threshold() != 0.5:
             raise op.fail(model, "its threshold is not 0.5: wrap it in a FixedThresholdClassifier instead.")

@@ -93,3 +93,16 @@ def test_classifiers():
         OrtGradientOptimizer(catboost.CatBoostClassifier(**CAT), learning_loss="focal", **AUTO).fit(
             samples, y
         )
+
+
+def test_other_names_of_parameters_of_catboost():
+    """``objective`` and ``eta`` are ``loss_function`` and ``learning_rate``."""
+    losses_of = {}
+    for names in (("objective", "eta"), ("loss_function", "learning_rate")):
+        model = catboost.CatBoostRegressor(**CAT, **dict(zip(names, ("MAE", 0.1), strict=True)))
+        for loss in ("squared_error", "absolute_error"):
+            trained = OrtGradientOptimizer(model, learning_loss=loss, **AUTO).fit(X[TRAIN], Y[TRAIN])
+            losses_of[names[0], loss] = trained.predict(X[TEST])
+        assert model.get_params()[names[0]] == "MAE"
+    for loss in ("squared_error", "absolute_error"):
+        np.testing.assert_allclose(losses_of["objective", loss], losses_of["loss_function", loss], rtol=1e-5)
