@@ -50,7 +50,7 @@ class _Leaves(_Function):
         self.weights = np.ones(len(y)) if weights is None else np.asarray(weights, dtype=np.float64)
         self.scores = np.zeros(len(y))
 
-    def __call__(self, y_true, y_pred, sample_weight=None):
+    def __call__(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> tuple[np.ndarray, np.ndarray]:
         scores = self.scores[:, np.newaxis] + self.baseline
         first = self.objective.gradient(self.y, scores)[:, 0] * self.weights
         return first, self.weights
@@ -132,7 +132,9 @@ def grows_catboost(model: Any, objective: StageObjective) -> Iterator[None]:
         )
 
     class Shifted(CatBoostObjective):
-        def __call__(self, y_true, y_pred, sample_weight=None):
+        def __call__(
+            self, y_true: Any, y_pred: Any, sample_weight: Any = None
+        ) -> tuple[np.ndarray, np.ndarray]:
             return _Function(objective, objective.baseline)(y_true, y_pred, sample_weight)
 
     fit, given = model.fit, model.get_params()

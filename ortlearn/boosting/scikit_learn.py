@@ -44,19 +44,39 @@ class StageLoss(BaseLoss):
             self.is_multiclass = native.is_multiclass
             self.predict_proba = native.predict_proba
 
-    def loss(self, y_true, raw_prediction, sample_weight=None, loss_out=None, n_threads=1):
+    def loss(
+        self,
+        y_true: Any,
+        raw_prediction: np.ndarray,
+        sample_weight: Any = None,
+        loss_out: Any = None,
+        n_threads: int = 1,
+    ) -> np.ndarray:
         """Return the weighted loss of each sample."""
         found = self.objective.losses(y_true, raw_prediction)
         return found if sample_weight is None else found * sample_weight
 
-    def gradient(self, y_true, raw_prediction, sample_weight=None, gradient_out=None, n_threads=1):
+    def gradient(
+        self,
+        y_true: Any,
+        raw_prediction: np.ndarray,
+        sample_weight: Any = None,
+        gradient_out: Any = None,
+        n_threads: int = 1,
+    ) -> np.ndarray:
         """Return the weighted gradient."""
         found = self.objective.gradient(y_true, raw_prediction)
         return _stored(found, sample_weight, gradient_out, raw_prediction)
 
     def gradient_hessian(
-        self, y_true, raw_prediction, sample_weight=None, gradient_out=None, hessian_out=None, n_threads=1
-    ):
+        self,
+        y_true: Any,
+        raw_prediction: np.ndarray,
+        sample_weight: Any = None,
+        gradient_out: Any = None,
+        hessian_out: Any = None,
+        n_threads: int = 1,
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Return the weighted gradient and curvature."""
         if self.differentiable:
             first, second = self.objective.pair(y_true, raw_prediction)
@@ -67,7 +87,7 @@ class StageLoss(BaseLoss):
         first = _stored(first, sample_weight, gradient_out, raw_prediction)
         return first, _stored(second, sample_weight, hessian_out, raw_prediction)
 
-    def fit_intercept_only(self, y_true, sample_weight=None):
+    def fit_intercept_only(self, y_true: Any, sample_weight: Any = None) -> Any:
         """Return the initial scores; once there are stages, the value of a leaf with these residuals."""
         if self.stage is None:
             return self.objective.baseline
