@@ -129,7 +129,14 @@ def _command(name: str) -> ModuleType:
 def _warnings_as_lines(program: str) -> Iterator[None]:
     """Print each warning as one line, except those for programmers."""
 
-    def show(message, category, filename, lineno, file=None, line=None):
+    def show(
+        message: Warning | str,
+        category: type[Warning],
+        filename: str,
+        lineno: int,
+        file: Any = None,
+        line: Any = None,
+    ) -> None:
         print(f"{program}: warning: {one_line(message)}", file=sys.stderr)
 
     with warnings.catch_warnings():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import difflib
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from ..exceptions import OrtlearnError
 
@@ -18,10 +18,10 @@ class UsageError(OrtlearnError, ValueError):
 class Parser(argparse.ArgumentParser):
     """Parser that raises errors instead of printing them, and does not guess abbreviated options."""
 
-    def __init__(self, **settings):
+    def __init__(self, **settings: Any) -> None:
         super().__init__(allow_abbrev=False, **settings)
 
-    def parse_args(self, args=None, namespace=None):  # type: ignore[override]
+    def parse_args(self, args: Any = None, namespace: Any = None) -> Any:  # type: ignore[override]
         """Return the options; an unknown one is an error that suggests a similar one."""
         options, unknown = self.parse_known_args(args, namespace)
         if unknown:
