@@ -42,7 +42,7 @@ class LazyMethods(OrtGradientOptimizer):
         return lazy_predictions(self.to_local(), method, X)
 
     @available_if(predicts)
-    def predict(self, X):
+    def predict(self, X: Any) -> Any:
         """Predict, lazily for dask collections.
 
         Parameters
@@ -59,7 +59,7 @@ class LazyMethods(OrtGradientOptimizer):
         return self._computed("predict", X, super().predict)
 
     @available_if(has_probabilities)
-    def predict_proba(self, X):
+    def predict_proba(self, X: Any) -> Any:
         """Predict probabilities, lazily for dask collections.
 
         Parameters
@@ -75,7 +75,7 @@ class LazyMethods(OrtGradientOptimizer):
         return self._computed("predict_proba", X, super().predict_proba)
 
     @available_if(has_probabilities)
-    def predict_log_proba(self, X):
+    def predict_log_proba(self, X: Any) -> Any:
         """Predict logarithms of probabilities, lazily for dask collections.
 
         Parameters
@@ -91,7 +91,7 @@ class LazyMethods(OrtGradientOptimizer):
         return self._computed("predict_log_proba", X, super().predict_log_proba)
 
     @available_if(has_decisions)
-    def decision_function(self, X):
+    def decision_function(self, X: Any) -> Any:
         """Return decisions, lazily for dask collections.
 
         Parameters
@@ -107,7 +107,7 @@ class LazyMethods(OrtGradientOptimizer):
         return self._computed("decision_function", X, super().decision_function)
 
     @available_if(wraps("transform"))
-    def transform(self, X):
+    def transform(self, X: Any) -> Any:
         """Transform, lazily for dask collections.
 
         Parameters
@@ -122,7 +122,7 @@ class LazyMethods(OrtGradientOptimizer):
         """
         return self._computed("transform", X, super().transform)
 
-    def score(self, X, y=None, sample_weight=None):
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
         """Return the score; for Dask collections it is computed on the workers.
 
         Parameters

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import inspect
 from inspect import cleandoc, getdoc
-from typing import Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from ..estimators import OrtGradientOptimizer
 from .lazy_methods import LazyMethods, check_installed
+
+if TYPE_CHECKING:
+    from typing import Self
 
 __all__ = ["DaskOrtGradientOptimizer"]
 
@@ -90,15 +93,23 @@ class DaskOrtGradientOptimizer(LazyMethods):
         "sync_every": "no_validation",
     }
 
-    def __init__(self, estimator, weights_to_train=None, *, client=None, sync_every=1, **parameters):
+    def __init__(
+        self,
+        estimator: Any,
+        weights_to_train: Any = None,
+        *,
+        client: Any = None,
+        sync_every: int | str = 1,
+        **parameters: Any,
+    ) -> None:
         super().__init__(estimator, weights_to_train, **parameters)
         self.client = client
         self.sync_every = sync_every
 
-    def __getstate__(self):
+    def __getstate__(self) -> dict[str, Any]:
         return {**super().__getstate__(), "client": None}
 
-    def __sklearn_clone__(self):
+    def __sklearn_clone__(self) -> DaskOrtGradientOptimizer:
         twin = self._copy_of(type(self))
         twin.set_params(client=self.client)
         return twin
@@ -111,7 +122,9 @@ class DaskOrtGradientOptimizer(LazyMethods):
         own = {name: value for name, value in self.get_params(deep=False).items() if name != "client"}
         return cls(**{name: clone(value, safe=False) for name, value in own.items() if name in names})
 
-    def _samples_on_cluster(self, X, y, sample_weight, held_out, features) -> Any:
+    def _samples_on_cluster(
+        self, X: Any, y: Any, sample_weight: Any, held_out: tuple[Any, Any, Any], features: list[str] | None
+    ) -> Any:
         """Return the samples of a call; check ``sync_every`` and the client."""
         check_installed()
         from .cluster import Cluster, find_client
@@ -125,17 +138,17 @@ class DaskOrtGradientOptimizer(LazyMethods):
 
     def fit(
         self,
-        X,
-        y=None,
-        sample_weight=None,
-        X_val=None,
-        y_val=None,
-        sample_weight_val=None,
-        classes=None,
-        resume_from=None,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        X_val: Any = None,
+        y_val: Any = None,
+        sample_weight_val: Any = None,
+        classes: Any = None,
+        resume_from: Any = None,
         *,
-        features=None,
-    ):
+        features: list[str] | None = None,
+    ) -> Self:
         """Train.
 
         Parameters
@@ -188,17 +201,17 @@ class DaskOrtGradientOptimizer(LazyMethods):
 
     def partial_fit(
         self,
-        X,
-        y=None,
-        classes=None,
-        sample_weight=None,
-        total_weight=None,
-        X_val=None,
-        y_val=None,
-        sample_weight_val=None,
+        X: Any,
+        y: Any = None,
+        classes: Any = None,
+        sample_weight: Any = None,
+        total_weight: float | None = None,
+        X_val: Any = None,
+        y_val: Any = None,
+        sample_weight_val: Any = None,
         *,
-        features=None,
-    ):
+        features: list[str] | None = None,
+    ) -> Self:
         """Train one pass over some shards, continuing from the last call.
 
         Parameters
@@ -229,7 +242,7 @@ class DaskOrtGradientOptimizer(LazyMethods):
             raise ValueError(f"total_weight={total_weight!r} must be a positive, finite number.")
         return self._commit(lambda trainer: trainer.partial_fit(given, classes, total_weight))
 
-    def fit_stream(self, source, *arguments, **options):
+    def fit_stream(self, source: Any, *arguments: Any, **options: Any) -> NoReturn:
         """Raise an error: streams are read on one machine.
 
         Parameters
@@ -249,7 +262,7 @@ class DaskOrtGradientOptimizer(LazyMethods):
             "files or a dask collection to fit, or use OrtGradientOptimizer."
         )
 
-    def to_local(self):
+    def to_local(self) -> OrtGradientOptimizer:
         """Return the trained estimator as an OrtGradientOptimizer.
 
         Returns
