@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from sklearn import __version__
@@ -14,7 +14,7 @@ except ImportError:  # scikit-learn before 1.9
     class CallbackSupportMixin:  # type: ignore[no-redef]
         """Mixin whose ``set_callbacks`` raises an error."""
 
-        def set_callbacks(self, *callbacks):
+        def set_callbacks(self, *callbacks: Any) -> Any:
             """Raise an error: callbacks require scikit-learn 1.9.
 
             Parameters
@@ -32,7 +32,7 @@ except ImportError:  # scikit-learn before 1.9
                 "pip install 'scikit-learn>=1.9'."
             )
 
-    def with_callbacks(method):  # type: ignore[no-redef]
+    def with_callbacks(method: Callable) -> Callable:  # type: ignore[no-redef]
         """Return the method unchanged."""
         return method
 
@@ -48,7 +48,7 @@ CALLBACKS = ("_skl_callbacks", "_parent_callback_ctx")
 class CallbackMethods(CallbackSupportMixin):
     """scikit-learn's methods for callbacks."""
 
-    def set_callbacks(self, *callbacks):
+    def set_callbacks(self, *callbacks: Any) -> Any:
         """Set the callbacks of the training, or remove them.
 
         Parameters

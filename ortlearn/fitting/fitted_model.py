@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -128,7 +128,9 @@ class FittedModel:
         """Penalty with its weights under the names of ``trained_coef``."""
         names = self.problem.trainable.original_names
 
-        def rename(weights):  # a str is a key of PerWeightPenalty, whose penalties name their weights
+        def rename(
+            weights: Sequence[str] | str,
+        ) -> list[str]:  # a str is a key of PerWeightPenalty, whose penalties name their weights
             return list(names.values()) if isinstance(weights, str) else [names[name] for name in weights]
 
         return self.problem.penalty.for_weights(rename)
