@@ -32,7 +32,7 @@ __all__ = [
 TINY = 1e-3
 
 
-def named(op: GraphBuilder, name: str, value: np.ndarray, dtype=None) -> str:
+def named(op: GraphBuilder, name: str, value: np.ndarray, dtype: np.dtype | None = None) -> str:
     """Add a constant under a given name."""
     op.claim(name)
     array = np.asarray(value, dtype=dtype or op.float_dtype)

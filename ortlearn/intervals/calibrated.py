@@ -57,7 +57,7 @@ class CalibratedMethods:
     def __sklearn_is_fitted__(self) -> bool:
         return self._fitted is not None
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()  # type: ignore[misc]
         model = template(self.estimator)
         if hasattr(model, "__sklearn_tags__") and not isinstance(model, type):

@@ -126,17 +126,17 @@ class OrtSetClassifier(
 
     def __init__(
         self,
-        estimator,
+        estimator: Any,
         *,
-        coverage=0.9,
-        method="lac",
-        probabilities=None,
-        calibration=0.2,
-        group_min_size=50,
-        step=0.01,
-        window=1000,
-        random_state=None,
-    ):
+        coverage: float | None = 0.9,
+        method: str = "lac",
+        probabilities: str | None = None,
+        calibration: float | int = 0.2,
+        group_min_size: int = 50,
+        step: float = 0.01,
+        window: int = 1000,
+        random_state: Any = None,
+    ) -> None:
         self.estimator = estimator
         self.coverage = coverage
         self.method = method
@@ -147,7 +147,16 @@ class OrtSetClassifier(
         self.window = window
         self.random_state = random_state
 
-    def fit(self, X, y, sample_weight=None, groups=None, X_cal=None, y_cal=None, groups_cal=None):
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        groups: Any = None,
+        X_cal: Any = None,
+        y_cal: Any = None,
+        groups_cal: Any = None,
+    ) -> OrtSetClassifier:
         """Train, and calibrate on held-out samples.
 
         Parameters
@@ -216,7 +225,7 @@ class OrtSetClassifier(
         self._fitted = self._calibrated(fitted, held_out, numbers, rows, names)
         return self
 
-    def partial_fit(self, X, y, classes=None, groups=None):  # type: ignore[override]
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, groups: Any = None) -> OrtSetClassifier:  # type: ignore[override]
         """Adapt the calibration to samples of a stream, in their order (adaptive conformal inference).
 
         After a miss, sets aim at a larger coverage, otherwise at a slightly smaller one. The model is not

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from numbers import Real
 from typing import Any
 
 import numpy as np
+from onnx import ModelProto
 
 from ..preprocessing.columns import count_samples
 from .arguments import as_rows
@@ -14,11 +16,14 @@ from .conformal import checked_coverage, checked_levels
 
 __all__ = ["IntervalPredictions", "SetPredictions"]
 
+Levels = float | Sequence[float] | None
+Pair = tuple[np.ndarray, np.ndarray]
+
 
 class IntervalPredictions(CalibratedMethods):
     """Methods that predict values, intervals and quantiles."""
 
-    def predict(self, X, groups=None):
+    def predict(self, X: Any, groups: Any = None) -> np.ndarray:
         """Predict medians, or with ``center="model"`` what the given model predicts.
 
         Parameters
@@ -35,7 +40,7 @@ class IntervalPredictions(CalibratedMethods):
         """
         return self._predicted(X, None, groups)["prediction"]
 
-    def predict_interval(self, X, coverage=None, groups=None):
+    def predict_interval(self, X: Any, coverage: Levels = None, groups: Any = None) -> Pair:
         """Predict, with intervals.
 
         Parameters
@@ -59,14 +64,14 @@ class IntervalPredictions(CalibratedMethods):
         ValueError
             If the calibration samples are too few for a coverage.
         """
-        given = [coverage] if coverage is None or isinstance(coverage, Real) else coverage
+        given: Any = [coverage] if coverage is None or isinstance(coverage, Real) else coverage
         wanted = [None if value is None else checked_coverage(value) for value in given]
         outputs = self._model().outputs(as_rows(X))
         found = [self._predicted(X, value, groups, outputs) for value in wanted]
         ends = [np.stack([part["lower"], part["upper"]], axis=1) for part in found]
         return self._predicted(X, None, groups, outputs)["prediction"], np.stack(ends, axis=2)
 
-    def predict_quantiles(self, X, levels=None, groups=None):
+    def predict_quantiles(self, X: Any, levels: Levels = None, groups: Any = None) -> np.ndarray:
         """Predict quantiles, which do not cross.
 
         Parameters
@@ -113,7 +118,7 @@ class IntervalPredictions(CalibratedMethods):
         rows = None if groups is None else self._rows(groups, count_samples(X))
         return model.predict(X, coverage, rows, outputs)
 
-    def get_trained_onnx(self):
+    def get_trained_onnx(self) -> ModelProto:
         """Return one ONNX file of the model, its intervals and their calibration.
 
         Its outputs are those of a given model, ``prediction``, ``lower`` and ``upper`` of shape (n_samples,),
@@ -137,7 +142,7 @@ class IntervalPredictions(CalibratedMethods):
 class SetPredictions(CalibratedMethods):
     """Methods that predict classes, probabilities and sets."""
 
-    def predict(self, X):
+    def predict(self, X: Any) -> np.ndarray:
         """Predict classes.
 
         Parameters
@@ -152,7 +157,7 @@ class SetPredictions(CalibratedMethods):
         """
         return self._model().labels(as_rows(X))
 
-    def predict_proba(self, X):
+    def predict_proba(self, X: Any) -> np.ndarray:
         """Predict calibrated probabilities.
 
         Parameters
@@ -167,7 +172,7 @@ class SetPredictions(CalibratedMethods):
         """
         return self._model().probabilities(as_rows(X))
 
-    def predict_set(self, X, coverage=None, groups=None):
+    def predict_set(self, X: Any, coverage: Levels = None, groups: Any = None) -> Pair:
         """Predict, with sets of classes.
 
         Parameters
@@ -193,13 +198,13 @@ class SetPredictions(CalibratedMethods):
         """
         model, X = self._model(), as_rows(X)
         rows = None if groups is None else self._rows(groups, count_samples(X))
-        given = [coverage] if coverage is None or isinstance(coverage, Real) else coverage
+        given: Any = [coverage] if coverage is None or isinstance(coverage, Real) else coverage
         wanted = [None if value is None else checked_coverage(value) for value in given]
         outputs = model.outputs(X)
         sets = [model.evaluate(X, model.constants(value), rows, outputs)["set"] for value in wanted]
         return self.predict(X), np.stack(sets, axis=2)
 
-    def get_trained_onnx(self):
+    def get_trained_onnx(self) -> ModelProto:
         """Return one ONNX file of the model, its sets and their calibration.
 
         Its outputs are those of the model, ``prediction``, ``set`` of shape (n_samples, n_classes), and with

@@ -149,20 +149,20 @@ class OrtIntervalRegressor(
 
     def __init__(
         self,
-        estimator,
+        estimator: Any,
         *,
-        coverage=0.9,
-        levels=None,
-        method="cqr",
-        calibration=0.2,
-        center=None,
-        normalize=False,
-        n_members=5,
-        group_min_size=50,
-        step=0.01,
-        window=1000,
-        random_state=None,
-    ):
+        coverage: float | None = 0.9,
+        levels: Any = None,
+        method: str = "cqr",
+        calibration: float | int = 0.2,
+        center: str | None = None,
+        normalize: bool = False,
+        n_members: int = 5,
+        group_min_size: int = 50,
+        step: float = 0.01,
+        window: int = 1000,
+        random_state: Any = None,
+    ) -> None:
         self.estimator = estimator
         self.coverage = coverage
         self.levels = levels
@@ -177,7 +177,14 @@ class OrtIntervalRegressor(
         self.random_state = random_state
 
     def fit(
-        self, X, y, sample_weight=None, groups=None, X_cal=None, y_cal=None, groups_cal=None
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        groups: Any = None,
+        X_cal: Any = None,
+        y_cal: Any = None,
+        groups_cal: Any = None,
     ) -> OrtIntervalRegressor:
         """Train, and calibrate on held-out samples.
 

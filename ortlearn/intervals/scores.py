@@ -29,7 +29,7 @@ def _checked(y_true: Any, values: Any, count: int | None) -> tuple[np.ndarray, n
     return y, found
 
 
-def coverage_score(y_true, intervals):
+def coverage_score(y_true: Any, intervals: Any) -> float:
     """Return the share of labels inside of their intervals.
 
     Parameters
@@ -54,7 +54,7 @@ def coverage_score(y_true, intervals):
     return float(np.mean((ends[:, :1] <= y) & (y <= ends[:, 1:])))
 
 
-def interval_score(y_true, intervals, coverage=0.9):
+def interval_score(y_true: Any, intervals: Any, coverage: float = 0.9) -> float:
     """Return the mean interval score of Winkler (1972): the width plus ``2 / (1 - coverage)`` times the miss.
 
     Its expectation is smallest for the interval between the quantiles of levels ``(1 - coverage) / 2`` and
@@ -85,7 +85,7 @@ def interval_score(y_true, intervals, coverage=0.9):
     return float(np.mean(np.diff(ends, axis=1) + 2 / (1 - checked_coverage(coverage)) * miss))
 
 
-def pinball_score(y_true, quantiles, levels):
+def pinball_score(y_true: Any, quantiles: Any, levels: Any) -> float:
     """Return the mean pinball loss of quantiles, over samples and levels.
 
     Parameters
@@ -111,7 +111,7 @@ def pinball_score(y_true, quantiles, levels):
     return float(np.mean(_pinball(y_true, quantiles, levels)))
 
 
-def crps_score(y_true, quantiles, levels):
+def crps_score(y_true: Any, quantiles: Any, levels: Any) -> float:
     """Return the continuous ranked probability score of the distribution that quantiles describe.
 
     It is twice the integral of the pinball loss over the levels, by the midpoints between them.
@@ -173,13 +173,13 @@ class IntervalScorer:
     True
     """
 
-    def __init__(self, score="interval_score", coverage=None):
+    def __init__(self, score: str = "interval_score", coverage: float | None = None) -> None:
         if score not in ("interval_score", "pinball", "crps", "coverage"):
             raise ValueError(f"score={score!r} must be 'interval_score', 'pinball', 'crps' or 'coverage'.")
         self.score = score
         self.coverage = coverage
 
-    def __call__(self, estimator, X, y):
+    def __call__(self, estimator: Any, X: Any, y: Any) -> float:
         """Return the score of a fitted estimator on samples."""
         if self.score in ("pinball", "crps"):
             function = pinball_score if self.score == "pinball" else crps_score

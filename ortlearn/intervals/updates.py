@@ -29,7 +29,7 @@ class CalibrationUpdates(CalibratedMethods):
         """Return labels as numbers."""
         return numeric_labels(y)
 
-    def recalibrate(self, X, y, groups=None):
+    def recalibrate(self, X: Any, y: Any, groups: Any = None) -> Any:
         """Replace the calibration samples: the numbers of the file change, and nothing else.
 
         Parameters
@@ -67,7 +67,7 @@ class CalibrationUpdates(CalibratedMethods):
         self._fitted = model.calibrated_on(X, y, rows, model.calibrated.groups)
         return self
 
-    def partial_fit(self, X, y, groups=None):
+    def partial_fit(self, X: Any, y: Any, groups: Any = None) -> Any:
         """Adapt the calibration to samples of a stream, in their order (adaptive conformal inference).
 
         After a miss, intervals (or sets) aim at a larger coverage, otherwise at a slightly smaller one, so
