@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+
 from onnx import ModelProto
 
 from ...graphs import prune
@@ -38,7 +40,7 @@ PASSES = (
 )
 
 
-def fuse_step(model: ModelProto, passes=PASSES) -> ModelProto:
+def fuse_step(model: ModelProto, passes: Iterable[Callable] = PASSES) -> ModelProto:
     """Return a faster graph of a training step."""
     graph = GraphView(model, prefix="fused_")
     for apply in passes:

@@ -27,7 +27,7 @@ class Averaged(WrappedRate):
     Journal on Control and Optimization 30 (1992), 838-855.
     """
 
-    def __init__(self, learning_rate, begin=1):
+    def __init__(self, learning_rate: BaseLearningRate, begin: int = 1) -> None:
         super().__init__(learning_rate)
         self.begin = begin
 

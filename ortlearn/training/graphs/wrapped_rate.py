@@ -12,7 +12,7 @@ __all__ = ["WrappedRate"]
 class WrappedRate(BaseLearningRate):
     """Base class of learning rates that change the update of another one, with the same schedule."""
 
-    def __init__(self, learning_rate):
+    def __init__(self, learning_rate: BaseLearningRate) -> None:
         self.learning_rate = learning_rate
 
     @property

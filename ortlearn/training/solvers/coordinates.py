@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.sparse import issparse
 
 from ...data.samples import Data
+from ...graphs import GraphBuilder
 from ...penalties import BasePenalty
 from ..graphs.first_layers import CHUNK, FirstLayer, Moments, first_layers, moments
 from ..graphs.task import TrainingTask
@@ -31,25 +33,25 @@ class Scale:
 class _ScaledPenalty(BasePenalty):
     """A penalty of weights, as a function of their coordinates."""
 
-    def __init__(self, penalty, lengths):
+    def __init__(self, penalty: BasePenalty, lengths: Any) -> None:
         super().__init__()
         self.penalty = penalty
         self.lengths = lengths
 
-    def parts(self):
+    def parts(self) -> list[BasePenalty]:
         return self.penalty.parts()
 
-    def parts_for(self, is_intercept, name):
+    def parts_for(self, is_intercept: bool, name: str) -> list[BasePenalty]:
         parts, lengths = self.penalty.parts_for(is_intercept, name), self.lengths.get(name)
         return parts if lengths is None else [_ScaledPenalty(part, lengths) for part in parts]
 
-    def forward(self, op, weight):
+    def forward(self, op: GraphBuilder, weight: str) -> str | None:
         scaled, known = op.Mul(weight, self.lengths.astype(op.float_dtype)), op.type(weight)
         if known is not None:
             op.set_type(scaled, *known)
         return self.penalty.forward(op, scaled)
 
-    def graph_key(self):
+    def graph_key(self) -> Hashable:
         lengths = tuple((name, array.tobytes()) for name, array in sorted(self.lengths.items()))
         return (type(self), self.penalty.graph_key(), lengths)
 

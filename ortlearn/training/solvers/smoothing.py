@@ -38,40 +38,45 @@ class _RoundingBuilder:
         return self._op.Sqrt(self._op.Add(values, self._op.Mul(WIDTH, WIDTH)))
 
 
+def _rounding(op: GraphBuilder) -> Any:
+    """Return a builder that writes rounded kinks; it has the methods of ``op``."""
+    return _RoundingBuilder(op)
+
+
 class SmoothedLoss(BaseLoss):
     """A loss with rounded kinks, which exceeds a loss of slope s by at most s times the width."""
 
-    def __init__(self, loss):
+    def __init__(self, loss: BaseLoss) -> None:
         self.loss = loss
 
     @property
-    def by_position(self):  # type: ignore[override]
+    def by_position(self) -> bool:  # type: ignore[override]
         """Whether there is a loss for each position."""
         return self.loss.by_position
 
-    def forward(self, op, expected, predicted):
+    def forward(self, op: GraphBuilder, expected: str, predicted: str) -> str:
         """Write the loss of each sample, depending on the width."""
-        return self.loss.forward(_RoundingBuilder(op), expected, predicted)
+        return self.loss.forward(_rounding(op), expected, predicted)
 
 
 class SmoothedPenalty(BasePenalty):
     """A penalty with rounded kinks (Abs, Relu or Sqrt), as in :class:`SmoothedLoss`."""
 
-    def __init__(self, penalty):
+    def __init__(self, penalty: BasePenalty) -> None:
         super().__init__()
         self.penalty = penalty
 
-    def parts(self):
+    def parts(self) -> list[BasePenalty]:
         """Return the rounded parts of the penalty."""
         return [SmoothedPenalty(part) for part in self.penalty.parts()]
 
-    def parts_for(self, is_intercept, name):
+    def parts_for(self, is_intercept: bool, name: str) -> list[BasePenalty]:
         """Return the rounded penalties of a weight."""
         return [SmoothedPenalty(part) for part in self.penalty.parts_for(is_intercept, name)]
 
-    def forward(self, op, weight):
+    def forward(self, op: GraphBuilder, weight: str) -> str | None:
         """Write the penalty of one weight, depending on the width."""
-        return self.penalty.forward(_RoundingBuilder(op), weight)
+        return self.penalty.forward(_rounding(op), weight)
 
 
 def smoothed_objective(task: TrainingTask) -> ModelProto:

@@ -97,22 +97,22 @@ class OrtGradientForwardBackward:
 
     def __init__(
         self,
-        onnx_model,
-        weights_to_train=None,
-        input_names=None,
-        output_names=None,
-        class_name=None,
-        sess_options=None,
-        providers=None,
-        provider_options=None,
-        run_options=None,
-        graph_builder_config=None,
-        device_index=0,
-        enable_logging=False,
-        debug=False,
-        gradient="auto",
-        input_gradients=True,
-    ):
+        onnx_model: ModelProto,
+        weights_to_train: Any = None,
+        input_names: list[str] | None = None,
+        output_names: list[str] | None = None,
+        class_name: str | None = None,
+        sess_options: Any = None,
+        providers: Any = None,
+        provider_options: Any = None,
+        run_options: Any = None,
+        graph_builder_config: Any = None,
+        device_index: int = 0,
+        enable_logging: bool = False,
+        debug: bool = False,
+        gradient: str = "auto",
+        input_gradients: bool = True,
+    ) -> None:
         onnx_model = inline_functions(onnx_model)
         graph = onnx_model.graph
         initializers = {tensor.name for tensor in graph.initializer}

@@ -65,7 +65,7 @@ class OrtGradientForwardBackwardFunction:
         """States of calls of ``forward`` for ``backward``, in this process."""
         return self._kept.values.setdefault("states", [])
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple:
         return type(self.owner).new_instance, (self.owner,)
 
     @staticmethod
@@ -228,7 +228,9 @@ class OrtGradientForwardBackwardFunction:
             owner._engine.backward(vector, outputs, self._states.pop())
         return outputs
 
-    def save_onnx_graph(self, folder: str | Path, prefix: str | None = None, suffix: str | None = None):
+    def save_onnx_graph(
+        self, folder: str | Path, prefix: str | None = None, suffix: str | None = None
+    ) -> dict[str, Path]:
         """Write the graphs to files.
 
         Parameters
