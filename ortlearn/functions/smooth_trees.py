@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from onnx import ModelProto, TensorProto
@@ -17,8 +17,8 @@ from .sources import Source
 
 __all__ = ["smoothed", "trees_of_source"]
 
-#: Distance from a threshold, in widths, of missing values.
-FAR = 1e4
+#: Value of a missing feature in splits that send it right; its negative in others.
+FAR = 1e30
 
 
 def trees_of_source(source: Source) -> list[FusedTrees]:
@@ -56,29 +56,33 @@ def _with_smooth_sums(model: ModelProto, form: FusedTrees, widths: np.ndarray) -
     if cast is not None and cast.op_type == "Cast" and types[cast.input[0]].elem_type == TensorProto.DOUBLE:
         samples = cast.input[0]  # rounding to float32 is not smooth
     elem_type = TensorProto.DOUBLE if values.dtype == np.float64 else TensorProto.FLOAT
-    nodes, split = form.nodes, ~form.nodes.is_leaf
-    features = nodes.feature[split]
-    if widths.ndim and features.max(initial=0) >= len(widths):
+    levels = _levels(form.nodes)
+    if not levels.sizes:
+        return model
+    features = form.nodes.feature[levels.splits]
+    if widths.ndim and features.max() >= len(widths):
         raise ValueError(
             f"smooth has {len(widths)} widths, but the trees read {features.max() + 1} features."
         )
     width = widths[features] if widths.ndim else np.full(len(features), widths)
+    thresholds, missing_left = form.nodes.threshold[levels.splits], form.nodes.missing_left[levels.splits]
+    used, places = np.unique(features, return_inverse=True)
+    leaves = (np.cumsum(form.nodes.is_leaf) - 1)[levels.leaves]
 
     def write(op: GraphBuilder) -> None:
         def number(value: Any) -> str:
             return op.constant(np.asarray(value, dtype=values.dtype))
 
-        x = op.Gather(op.Transpose(op.Cast(samples, to=elem_type), perm=[1, 0]), features, axis=0)
-        distance = op.Div(op.Sub(x, number(nodes.threshold[split][:, None])), number(width[:, None]))
-        missing = number(np.where(nodes.missing_left[split], -FAR, FAR)[:, None])
-        right = op.Sigmoid(op.Where(op.IsNaN(x), missing, distance))
-        left = op.Sub(number(1.0), right)
-        shares, order = _shares_of_leaves(op, nodes, op.Concat(left, right, axis=0), number)
-        table = op.Reshape(op.Gather(form.table, order, axis=0), [len(order), -1])
+        columns = op.Gather(op.Transpose(op.Cast(samples, to=elem_type), perm=[1, 0]), used, axis=0)
+        sides = [op.Where(op.IsNaN(columns), number(far), columns) for far in (FAR, -FAR)]
+        x = op.Gather(op.Concat(*sides, axis=0), places + len(used) * missing_left, axis=0)
+        distance = op.Div(op.Sub(number(thresholds[:, None]), x), number(width[:, None]))
+        shares = _shares_of_leaves(op, levels, op.Sigmoid(distance), number)
+        table = op.Reshape(op.Gather(form.table, leaves, axis=0), [len(leaves), -1])
         if values.ndim == 1 and form.n_scores > 1:  # the tree i adds to the score i % n_scores
-            trees = np.repeat(np.arange(len(nodes.sizes)), nodes.sizes)[nodes.is_leaf]
-            table = op.Mul(table, number(np.eye(form.n_scores)[trees % form.n_scores][order]))
-        sums = op.MatMul(op.Transpose(shares, perm=[1, 0]), table)
+            trees = np.repeat(np.arange(len(form.nodes.sizes)), form.nodes.sizes)[levels.leaves]
+            table = op.Mul(table, number(np.eye(form.n_scores)[trees % form.n_scores]))
+        sums = op.Transpose(op.MatMul(op.Transpose(table, perm=[1, 0]), shares), perm=[1, 0])
         if values.ndim > 2:
             sums = op.Reshape(sums, [-1, *values.shape[1:]])
         op.node("Add", sums, form.base or number(0.0), outputs=[form.sums])
@@ -86,27 +90,54 @@ def _with_smooth_sums(model: ModelProto, form: FusedTrees, widths: np.ndarray) -
     return replace_tensors(model, [form.sums], write)
 
 
-def _shares_of_leaves(op: GraphBuilder, nodes: Nodes, sides: str, number: Any) -> tuple[str, np.ndarray]:
-    """Return the shares of samples that reach each leaf, (n_leaves, n), and the leaf of each share.
+class Levels(NamedTuple):
+    """The nodes of all trees by depth: in each level the splits, then the leaves."""
 
-    ``sides`` are the shares that go left in each split, followed by those that go right.
-    """
+    splits: np.ndarray  # nodes
+    leaves: np.ndarray  # nodes
+    sizes: list[int]  # number of splits of each level that has some
+    orders: list[np.ndarray]  # position of each node of a level among the left, then the right children
+
+
+def _levels(nodes: Nodes) -> Levels:
+    """Return the nodes of an ensemble by depth."""
     offsets = np.repeat(np.cumsum(nodes.sizes) - nodes.sizes, nodes.sizes)
-    left, right = nodes.left + offsets, nodes.right + offsets
-    split_number, leaf_number = np.cumsum(~nodes.is_leaf) - 1, np.cumsum(nodes.is_leaf) - 1
-    n_splits, leaves, parts = int((~nodes.is_leaf).sum()), [], []
-    level = np.cumsum(nodes.sizes) - nodes.sizes  # the roots
-    share = op.Add(op.Mul(op.Gather(sides, [0] * len(level), axis=0), number(0.0)), number(1.0))
+    level, splits, leaves, orders = np.cumsum(nodes.sizes) - nodes.sizes, [], [], []
     while len(level):
+        orders.append(np.argsort(nodes.is_leaf[level], kind="stable"))
+        level = level[orders[-1]]
         is_leaf = nodes.is_leaf[level]
-        if is_leaf.any():
-            leaves.append(leaf_number[level[is_leaf]])
-            parts.append(op.Gather(share, np.flatnonzero(is_leaf), axis=0))
-        kept = np.flatnonzero(~is_leaf)
-        if not len(kept):
-            break
-        own = split_number[level[kept]]
-        turns = op.Gather(sides, np.concatenate([own, own + n_splits]), axis=0)
-        share = op.Mul(op.Gather(share, np.tile(kept, 2), axis=0), turns)
-        level = np.concatenate([left[level[kept]], right[level[kept]]])
-    return op.Concat(*parts, axis=0) if len(parts) > 1 else parts[0], np.concatenate(leaves)
+        leaves.append(level[is_leaf])
+        splits.append(level[~is_leaf])
+        level = np.concatenate([own[splits[-1]] + offsets[splits[-1]] for own in (nodes.left, nodes.right)])
+    return Levels(
+        np.concatenate(splits), np.concatenate(leaves), [len(part) for part in splits if len(part)], orders
+    )
+
+
+def _shares_of_leaves(op: GraphBuilder, levels: Levels, left: str, number: Any) -> str:
+    """Return the shares of samples that reach each leaf, (n_leaves, n), in the order of ``levels``.
+
+    ``left`` are the shares that go left in each split.
+    """
+    sizes, ends = levels.sizes, []
+    lefts = op.Split(left, sizes, axis=0, n_outputs=len(sizes)) if len(sizes) > 1 else [left]
+    n_constant = len(levels.orders[0]) - sizes[0]
+    if n_constant:  # trees without splits
+        ends.append(
+            op.Expand(number(1.0), op.Concat([n_constant], op.Slice(op.Shape(left), [1], [2]), axis=0))
+        )
+    share = ""
+    for depth, own in enumerate(lefts):
+        own = op.Mul(share, own) if share else own
+        share = op.Gather(
+            op.Concat(own, op.Sub(share or number(1.0), own), axis=0), levels.orders[depth + 1], axis=0
+        )
+        count = sizes[depth + 1] if depth + 1 < len(sizes) else 0
+        n_ends = 2 * sizes[depth] - count
+        if count and n_ends:
+            share, end = op.Split(share, [count, n_ends], axis=0, n_outputs=2)
+        else:
+            end = share
+        ends += [end] if n_ends else []
+    return op.Concat(*ends, axis=0) if len(ends) > 1 else ends[0]

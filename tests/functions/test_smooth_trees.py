@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from sklearn.ensemble import (
     GradientBoostingClassifier,
+    GradientBoostingRegressor,
     HistGradientBoostingRegressor,
     IsolationForest,
     RandomForestClassifier,
@@ -44,6 +45,19 @@ def test_smoothed_tree_of_one_split_is_a_sigmoid():
     model = DecisionTreeRegressor(max_depth=1).fit([[0.0], [1.0]], [3.0, 5.0])
     f, x = differentiable(model, smooth=0.1), np.array([[0.4], [0.55]])
     np.testing.assert_allclose(f(x), 3 + 2 / (1 + np.exp(-(x.ravel() - 0.5) / 0.1)), rtol=1e-12)
+
+
+def test_trees_without_splits_are_constants():
+    """The second tree of a fit without residuals is a leaf."""
+    model = GradientBoostingRegressor(n_estimators=2, learning_rate=1.0, max_depth=1)
+    model.fit([[0.0], [1.0]], [3.0, 5.0])
+    assert [tree.tree_.node_count for tree in model.estimators_[:, 0]] == [3, 1]
+    f, x = differentiable(model, smooth=0.1), np.array([[0.4]])
+    np.testing.assert_allclose(f(x), 3 + 2 / (1 + np.exp(1.0)), rtol=1e-12)
+    np.testing.assert_allclose(f.gradient(x), 20 * np.exp(1.0) / (1 + np.exp(1.0)) ** 2, rtol=1e-12)
+    model = GradientBoostingRegressor(n_estimators=2).fit([[0.0], [1.0]], [3.0, 3.0])
+    with pytest.raises(GradientError, match="piecewise constant"):
+        differentiable(model, smooth=0.1)
 
 
 def test_missing_values_of_smoothed_trees_take_their_side():

@@ -14,6 +14,8 @@ RULES = RuleSet("gather_scatter")
 #: First opset in which scatter operators add. Rules use ScatterElements, because ScatterND of onnxruntime
 #: 1.19 loses values if several threads add to the same element.
 _ADDING = 16
+#: Sums of rows by known numbers are products, for so many sums, and elements of the left factor.
+MOST_ROWS, MOST_PRODUCTS = 256, 1 << 21
 
 
 def scatter_add_rows(op, rows, indices, updates):
@@ -69,9 +71,28 @@ def gather_gradient(op, node, grad, axis, index):
         if indices.ndim > 1:
             one = op.squeeze(grad, list(range(axis, axis + indices.ndim - 1)))
         return op.Pad(one, pads) if any(pads) else one
+    if indices is not None and indices.ndim == 1 and isinstance(shape[axis], int):
+        whole = _gather_at_constants(op, grad, axis, rank, indices % shape[axis], shape[axis])
+        if whole:
+            return whole
     if axis == 0 and op.opset >= _ADDING:
         return _gather_of_first_axis(op, node, grad, index)
     return _gather_by_rows(op, node, grad, axis, index)
+
+
+def _gather_at_constants(op, grad, axis, rank, indices, length):
+    """Return the gradient for known indices by operators that are faster than scatter, or an empty name."""
+    inverse = np.full(length, len(indices))
+    inverse[indices] = np.arange(len(indices))
+    if (np.bincount(indices, minlength=length) <= 1).all():  # each row is read once, or not at all
+        pads = [0] * (2 * rank)
+        pads[rank + axis] = int(len(indices) < length)
+        padded = op.Pad(grad, pads) if any(pads) else grad
+        return op.Gather(padded, inverse, axis=axis)
+    if axis == 0 and rank == 2 and length <= MOST_ROWS and length * len(indices) <= MOST_PRODUCTS:
+        is_row = op.Equal(indices[None], np.arange(length)[:, None])
+        return op.MatMul(op.cast_like(is_row, grad), grad)
+    return ""
 
 
 def _gather_of_first_axis(op, node, grad, index):
