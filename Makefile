@@ -104,10 +104,10 @@ test-openvino:
 test-others: $(OTHERS_STAMP)
 	$(BIN)/python -m pytest $(PARALLEL) tests/models/others
 
-# Tests the bridges to JAX and torch in a separate environment; make test skips them.
+# Tests the bridges to JAX and torch, and attributions beside captum and shap, in a separate environment.
 test-bridges:
 	$(MAKE) .venv-bridges/.installed VENV=.venv-bridges EXTRA=onnxruntime
-	.venv-bridges/bin/python -m pip install --quiet -e ".[jax,torch]" captum
+	.venv-bridges/bin/python -m pip install --quiet -e ".[jax,torch]" captum shap
 	.venv-bridges/bin/python -m pytest -q tests/functions
 
 # Runs make test with onnxruntime-training on Python 3.11 and 3.12, and with the newest onnxruntime on 3.13.

@@ -6,7 +6,8 @@ A tank is heated; its heat loss was measured, and a scikit-learn model was fitte
 ``to_jax`` makes the fitted model a function of JAX, so that a simulation in JAX can call
 it, and ``jax.grad`` differentiates **through both**: the heater is optimised by gradient.
 
-This example needs JAX, ``pip install 'ortlearn[jax]'``, and is not run when the site is built.
+This example needs JAX, ``pip install 'ortlearn[jax]'``. The site is built without JAX; a test
+runs the example.
 """
 
 # %%

@@ -29,6 +29,7 @@ class FunctionArrays:
         reached = check_is_smooth(source, model, output, floats)
         self.graphs = FunctionGraphs(model, reached)
         self.bare = BareFunction(self.graphs)
+        self._output_shape = self.graphs.output_shape
         self.dtype = source.schema.float_dtype
         self.input_names_ = list(self.graphs.inputs)
         self.classes_ = source.classes
@@ -43,13 +44,15 @@ class FunctionArrays:
         """Whether X is not one numeric matrix: columns of several types, or steps in scikit-learn."""
         return not self._source.takes_matrix or self._source.sklearn_steps is not None
 
-    def column_of(self, output: Any) -> int | None:
+    def column_of(self, output: Any, shape: tuple[int, ...] | None = None) -> int | None:
         """Return the column of one output.
 
         Parameters
         ----------
         output : int or str
             Column, or its class if classes are text; None for the only output.
+        shape : tuple of int, default=None
+            Shape of the output of a sample, by default that of the graph, which may be unknown.
 
         Returns
         -------
@@ -61,13 +64,19 @@ class FunctionArrays:
         ValueError
             If there is no such output, or it is None and there are several.
         """
-        index = self._index(output)
-        width = self.graphs.n_outputs
-        if index is None and width not in (None, 1):
-            raise ValueError(f"Each sample has {width} outputs: choose one by output=0, 1, ...")
-        if index is not None and width is not None and not -width <= index < width:
-            raise ValueError(f"output={output!r} is out of range: there are {width} outputs.")
+        index, shape = self._index(output), self._output_shape if shape is None else shape
+        if index is None and shape not in (None, (), (1,)):
+            text = shape[0] if shape is not None and len(shape) == 1 else f"the shape {shape} of"
+            raise ValueError(f"Each sample has {text} outputs: choose one by output=0, 1, ...")
+        if index is not None and shape is not None and not -shape[0] <= index < shape[0]:
+            raise ValueError(f"output={output!r} is out of range: there are {shape[0]} outputs.")
         return index
+
+    def _shape_of(self, X: Any) -> tuple[int, ...]:
+        """Return the shape of the output of a sample, of the graph or of one evaluation."""
+        if self._output_shape is None:
+            self._output_shape = self.bare(X).shape[1:]
+        return self._output_shape
 
     def read(self, X: Any) -> Any:
         """Validate X, and return it in the form of ``bare``.

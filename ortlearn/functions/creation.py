@@ -6,12 +6,12 @@ from contextlib import suppress
 from typing import Any
 
 from ..exceptions import ConversionError, GradientError
-from ..preprocessing.estimator_checks import is_trainer
+from ..preprocessing.estimator_checks import is_trainer, last_step
 from ..runtime.errors import runtime_errors
 from .function import DifferentiableFunction
 from .outputs import with_output
 from .smooth_trees import smoothed
-from .sources import open_source, open_transformation
+from .sources import open_density, open_source, open_transformation
 
 __all__ = ["differentiable"]
 
@@ -75,10 +75,14 @@ def differentiable(
     if wrt not in ("X", "transformed"):
         raise ValueError(f"wrt={wrt!r} must be 'X' or 'transformed'.")
     source = open_source(model, X, dtype)
-    if output == "transform" and hasattr(model, "transform") and hasattr(model, "predict"):
-        if not is_trainer(model) and source.scores is not None and not source.scores.transformed:
-            with suppress(ConversionError):  # of predictors that are no step of a graph, such as stacks
+    scores = source.scores
+    if source.estimator is not None and scores is not None and not is_trainer(model):
+        is_density = output == "score_samples" and hasattr(last_step(model) or model, "get_precision")
+        if output == "transform" and hasattr(model, "predict") and not scores.transformed:
+            with suppress(ConversionError, AttributeError):  # of predictors that are no step of a graph
                 source = open_transformation(source, X, dtype)
+        elif is_density and scores.likelihood is None:
+            source = open_density(source, X, dtype)
     if source.sklearn_steps is not None and wrt == "X":
         names = [f"{name!r} ({type(step).__name__})" for name, step in source.sklearn_steps.steps]
         raise GradientError(

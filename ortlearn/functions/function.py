@@ -96,15 +96,8 @@ class DifferentiableFunction(FunctionArrays):
         gradient : ndarray of shape (n_samples, n_features), or dict
             Gradients.
         """
-        rows, index = self.read(X), self._index(output)
-        if index is None and self.graphs.rank != 1:
-            width = self.bare(rows).shape[1:]
-            if width != (1,):
-                raise ValueError(f"Each sample has outputs of shape {width}: choose one by output=0, 1, ...")
-        elif index is not None:
-            width = self.bare(rows).shape[1]
-            if not -width <= index < width:
-                raise ValueError(f"output={output!r} is out of range: there are {width} outputs.")
+        rows = self.read(X)
+        index = self.column_of(output, self._shape_of(rows))
         value, gradients = self.bare.value_and_gradient(rows, index)
         return value, self._written(gradients)
 

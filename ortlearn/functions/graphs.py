@@ -48,12 +48,11 @@ class FunctionGraphs:
         return None if known is None else len(known)
 
     @cached_property
-    def n_outputs(self) -> int | None:
-        """Number of outputs of a sample, None if it is unknown or the output has more than two axes."""
-        shape = value_types(self.value)[self.output].shape
-        if shape is None or len(shape) > 2:
-            return None
-        return 1 if len(shape) == 1 else shape[1] if isinstance(shape[1], int) else None
+    def output_shape(self) -> tuple[int, ...] | None:
+        """Shape of the output of a sample, None if it is unknown."""
+        shape = (value_types(self.value)[self.output].shape or (None, None))[1:]
+        known = tuple(size for size in shape if isinstance(size, int))
+        return known if len(known) == len(shape) else None
 
     def selected(self, index: int | None) -> ModelProto:
         """Return the output, and the gradient of the sum of one of its columns; of all values for None."""

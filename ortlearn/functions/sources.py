@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 from onnx import ModelProto
+from onnx.helper import np_dtype_to_tensor_dtype
 from scipy.sparse import issparse
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
@@ -17,7 +18,16 @@ from sklearn.utils import _safe_indexing
 
 from ..data.columns import Columns
 from ..exceptions import ConversionError
-from ..graphs import initializer_arrays, value_types
+from ..graphs import (
+    GraphBuilder,
+    TensorType,
+    append_nodes,
+    graph_names,
+    initializer_arrays,
+    make_value_info,
+    opset_versions,
+    value_types,
+)
 from ..graphs.output_shapes import with_computed_shapes
 from ..models import Scores, unwrapped
 from ..models.fusion import FusedForm
@@ -38,7 +48,7 @@ from ..runtime.graph_run import run_graph
 from ..trainable.conversion import TrainableModel, to_trainable
 from ..trainable.from_estimator import write_split
 
-__all__ = ["Source", "open_source", "open_transformation"]
+__all__ = ["Source", "open_density", "open_source", "open_transformation"]
 
 Arrays = dict[str, np.ndarray]
 
@@ -97,9 +107,36 @@ def open_transformation(source: Source, X: Any, dtype: Any) -> Source:
         transformed = np.asarray(model.transform(rows))
     if transformed.ndim != 2:
         raise ConversionError(f"transform of {source.name} does not return a matrix.")
+    return replace(_before_identity([("model", model)], transformed, X, dtype), name=source.name)
+
+
+def _before_identity(steps: list[tuple[str, Any]], transformed: np.ndarray, X: Any, dtype: Any) -> Source:
+    """Return the graph of steps, and of one that keeps their result."""
     identity = StandardScaler(with_mean=False, with_std=False).fit(transformed)
-    steps = Pipeline([("model", model), ("identity", identity)])
-    return replace(open_source(steps, X, dtype), name=source.name)
+    return open_source(Pipeline([*steps, ("identity", identity)]), X, dtype)
+
+
+def open_density(source: Source, X: Any, dtype: Any) -> Source:
+    """Return the graph of ``score_samples`` of PCA: the logarithm of a normal density."""
+    model = source.estimator
+    last, steps = (model[-1], model.steps[:-1]) if isinstance(model, Pipeline) else (model, [])
+    if last is not last_step(model):  # in a nested pipeline
+        return source
+    found = _before_identity(steps, last.mean_[None], X, dtype)
+    assert found.scores is not None and found.scores.transformed is not None
+    precision, graph = last.get_precision(), found.model
+    options: Any = {"existing_names": graph_names(graph.graph), "prefix": "density_"}
+    op = GraphBuilder(
+        opset_versions(graph)[""], dtype=found.scores.dtype, types=value_types(graph), **options
+    )
+    centred = op.Sub(found.scores.transformed, last.mean_.astype(op.float_dtype))
+    squares = op.Mul(op.MatMul(centred, precision.astype(op.float_dtype)), centred)
+    constant = len(precision) * np.log(2 * np.pi) - np.linalg.slogdet(precision)[1]
+    density = op.Mul(op.Add(op.ReduceSum(squares, [1], keepdims=1), op.constant(constant)), op.constant(-0.5))
+    info = make_value_info(density, TensorType(np_dtype_to_tensor_dtype(op.float_dtype), (None, 1)))
+    model = append_nodes(graph, op, outputs=[*graph.graph.output, info])
+    scores = replace(found.scores, likelihood=density)
+    return replace(found, name=source.name, model=model, scores=scores, estimator=source.estimator)
 
 
 def _of_estimator(model: Any, X: Any, dtype: np.dtype) -> Source:

@@ -118,9 +118,8 @@ def _on_lines(function: DifferentiableFunction, model: ModelProto, baseline: Any
     mean = np.append(weights, 0.0).astype(dtype)[:, None, None]
     slopes = back.Reshape(f"{POINTS}_gradient", [len(shares), -1, width])
     back.node("Mul", back.ReduceSum(back.Mul(slopes, mean), [0], keepdims=0), step, outputs=[ATTRIBUTIONS])
-    tail = (
-        [len(shares), -1] if function.graphs.rank == 1 else [len(shares), -1, function.graphs.n_outputs or 1]
-    )
+    shape = function.graphs.output_shape
+    tail = [len(shares), -1, *((1,) if shape is None else shape)]
     values = back.Reshape(f"{POINTS}_output", tail)
     back.node("Gather", values, len(shares) - 1, axis=0, outputs=[value])
     declared = {info.name: info for info in (*model.graph.input, *model.graph.output)}

@@ -260,11 +260,16 @@ class _Search:
         bare, weights, origin = self.function.bare, self.space.weights[free], self.x[free]
         dtype = self.function.dtype
 
+        known: dict[bytes, tuple[np.ndarray, np.ndarray]] = {}
+
         def constraints(v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-            point[free] = v
-            row = np.ascontiguousarray(point[None], dtype=dtype)
-            values, jacobian = self.wanted.constraints(bare, row)
-            return values - margin, jacobian[:, free]
+            if v.tobytes() not in known:  # the optimiser asks for values and Jacobian at the same point
+                known.clear()
+                point[free] = v
+                row = np.ascontiguousarray(point[None], dtype=dtype)
+                values, jacobian = self.wanted.constraints(bare, row)
+                known[v.tobytes()] = values - margin, jacobian[:, free]
+            return known[v.tobytes()]
 
         result = minimize(
             lambda v: float((weights * (v - origin) ** 2).sum()),

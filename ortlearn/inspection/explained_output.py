@@ -38,10 +38,7 @@ def columns_of_output(function: DifferentiableFunction, value: np.ndarray, outpu
         return None
     if output is None:
         return value.argmax(axis=1)
-    index, width = function.column_of(output), value.shape[1]
-    if not -width <= index < width:
-        raise ValueError(f"output={output!r} is out of range: there are {width} outputs.")
-    return np.full(len(value), index) % width
+    return np.full(len(value), function.column_of(output, value.shape[1:])) % value.shape[1]
 
 
 def selection(value: np.ndarray, columns: np.ndarray | None) -> np.ndarray:

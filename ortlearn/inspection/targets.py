@@ -41,28 +41,21 @@ class Target:
 
     def constraints(self, bare: BareFunction, row: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return values that are positive if a sample has the target, and their Jacobian."""
-        value = bare(row)
-        if self.label is None:
-            gradient = bare.vjp(row, np.ones_like(value)).astype(np.float64)
-            found = [
-                (float(value.ravel()[0]) - self.low, gradient),
-                (self.high - float(value.ravel()[0]), -gradient),
-            ]
-            kept = [
-                part for part, limit in zip(found, (self.low, self.high), strict=True) if np.isfinite(limit)
-            ]
-            return np.array([own for own, _ in kept]), np.vstack([slope for _, slope in kept])
-        if value.ndim == 1:  # decisions, positive for the second class
-            sign = 1.0 if self.index == 1 else -1.0
-            return sign * value.astype(np.float64), sign * bare.vjp(row, np.ones_like(value)).astype(
-                np.float64
-            )
-        slopes = np.vstack(
-            [bare.vjp(row, np.eye(value.shape[1], dtype=value.dtype)[[k]]) for k in range(value.shape[1])]
-        )
-        others = [k for k in range(value.shape[1]) if k != self.index]
-        scores = value.astype(np.float64)[0]
-        return scores[self.index] - scores[others], (slopes[self.index] - slopes[others]).astype(np.float64)
+        if self.label is None or bare.graphs.rank == 1:
+            found, gradient = bare.value_and_gradient(row)
+            value, slope = found.ravel().astype(np.float64), gradient.astype(np.float64)
+            if self.label is not None:  # decisions, positive for the second class
+                sign = 1.0 if self.index == 1 else -1.0
+                return sign * value, sign * slope
+            sides = [(1.0, self.low), (-1.0, self.high)]
+            kept = [(sign, sign * limit) for sign, limit in sides if np.isfinite(limit)]
+            values = [sign * value - limit for sign, limit in kept]
+            return np.concatenate(values), np.vstack([sign * slope for sign, _ in kept])
+        scores = bare(row).astype(np.float64)[0]
+        rows = np.repeat(row, len(scores), axis=0)  # a class each
+        slopes = bare.vjp(rows, np.eye(len(scores), dtype=row.dtype)).astype(np.float64)
+        others = np.arange(len(scores)) != self.index
+        return scores[self.index] - scores[others], slopes[self.index] - slopes[others]
 
 
 def target_of(estimator: Any, target: Any) -> Target:

@@ -8,8 +8,15 @@ import pandas as pd
 import pytest
 from sklearn.compose import ColumnTransformer
 from sklearn.cross_decomposition import PLSRegression
+from sklearn.decomposition import PCA
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
-from sklearn.ensemble import RandomForestRegressor
+from sklearn.ensemble import (
+    RandomForestRegressor,
+    StackingClassifier,
+    StackingRegressor,
+    VotingClassifier,
+    VotingRegressor,
+)
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF
 from sklearn.linear_model import LogisticRegression, Ridge
@@ -54,6 +61,16 @@ CASES = {
     "normality": (OneClassSVM(nu=0.5), None, "score_samples"),
     "discriminants": (LinearDiscriminantAnalysis(), CLASSES, "transform"),
     "partial least squares": (make_pipeline(StandardScaler(), PLSRegression()), Y, "transform"),
+    "votes": (VotingRegressor([("a", Ridge()), ("b", SVR())]), Y, "transform"),
+    "soft votes": (
+        make_pipeline(StandardScaler(), VotingClassifier([("a", LogisticRegression())], voting="soft")),
+        CLASSES,
+        "transform",
+    ),
+    "stack": (StackingRegressor([("a", Ridge()), ("b", SVR())], passthrough=True), Y, "transform"),
+    "stacked classes": (StackingClassifier([("a", LogisticRegression())], cv=2), BINARY, "transform"),
+    "components": (PCA(2), None, "score_samples"),
+    "all components": (make_pipeline(StandardScaler(), PCA(whiten=True)), None, "score_samples"),
     "transform": (make_pipeline(StandardScaler(), PolynomialFeatures(3)), None, "transform"),
 }
 

@@ -161,11 +161,16 @@ class VotingDefinition(MembersDefinition):
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         members, weights = write_members(op, model, x), model._weights_not_none
         if not hasattr(model, "classes_"):
-            return regression(op, mean(op, [m.predicted for m in members], weights), members[0].n_outputs)
+            columns = [member.predicted for member in members]
+            found = regression(op, mean(op, columns, weights), members[0].n_outputs)
+            return replace(found, transformed=op.joined(columns)) if found.n_outputs == 1 else found
         if model.voting == "hard":
-            return _voted(op, members, weights, model.classes_)
-        shares = mean(op, [probabilities_of(op, member) for member in members], weights)
-        return classes_of_probabilities(op, shares, model.classes_)
+            found = _voted(op, members, weights, model.classes_)
+            columns = [label_column(op, member, op.elem_type) for member in members]
+            return replace(found, transformed=op.joined(columns))
+        columns = [probabilities_of(op, member) for member in members]
+        found = classes_of_probabilities(op, mean(op, columns, weights), model.classes_)
+        return replace(found, transformed=op.joined(columns)) if model.flatten_transform else found
 
 
 class BaggingDefinition(MembersDefinition):
@@ -227,7 +232,8 @@ class StackingDefinition(MembersDefinition):
         columns = [output_of(op, scores, method) for scores, method in pairs]
         if model.passthrough:
             columns.append(op.matrix(x))
-        final = op.write(model.final_estimator_, op.joined(columns), "final_estimator_")
+        joined = op.joined(columns)
+        final = replace(op.write(model.final_estimator_, joined, "final_estimator_"), transformed=joined)
         if not hasattr(model, "classes_"):
             return final
         # the final model predicts encoded labels
