@@ -11,10 +11,20 @@ from sklearn.base import BaseEstimator
 
 from .exceptions import PluginError
 
-__all__ = ["CheckedParameters"]
+__all__ = ["CheckedParameters", "ParameterNames"]
 
 
-class CheckedParameters(BaseEstimator):
+class ParameterNames(BaseEstimator):
+    """Mixin: names of parameters are read from the signature once per class, not in each call."""
+
+    @classmethod
+    def _get_param_names(cls) -> list[str]:
+        if "_parameter_names" not in vars(cls):
+            cls._parameter_names = super()._get_param_names()
+        return list(cls._parameter_names)
+
+
+class CheckedParameters(ParameterNames):
     """Base class of losses, penalties, learning rates and schedules: parameters, and how they are checked."""
 
     def check(self) -> None:

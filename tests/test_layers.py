@@ -55,7 +55,7 @@ ALLOWED = {
     "comparison": {"data", "training", "quiet"},
     "saving": {"graphs"},
     "fitting": BELOW_INFERENCE | {"inference", "comparison", "saving"},
-    "estimators": BELOW_ESTIMATORS | {"conversion", "_version"},
+    "estimators": BELOW_ESTIMATORS | {"conversion", "parameters", "_version"},
     "functions": BELOW_ESTIMATORS | {"estimators", "transforms"},
     "intervals": BELOW_ESTIMATORS | {"conversion", "estimators", "_version"},
     "packages": BELOW_ESTIMATORS | {"estimators", "_version"},

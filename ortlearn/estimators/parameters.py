@@ -11,12 +11,13 @@ from contextlib import suppress
 from numbers import Integral, Real
 from typing import Any
 
-from sklearn.base import BaseEstimator, MetaEstimatorMixin
+from sklearn.base import MetaEstimatorMixin
 from sklearn.utils import ClassifierTags, RegressorTags, TransformerTags, get_tags
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from .. import conversion, plugins
 from ..exceptions import PluginError
+from ..parameters import ParameterNames
 from .display import DisplayMixin
 
 __all__ = ["Parameters"]
@@ -54,7 +55,7 @@ def _named_arguments(function: Callable[..., None]) -> Callable[..., None]:
     return construct
 
 
-class Parameters(DisplayMixin, MetaEstimatorMixin, BaseEstimator):
+class Parameters(DisplayMixin, MetaEstimatorMixin, ParameterNames):
     """Parameters of both estimators, described there."""
 
     _parameter_constraints: dict = {

@@ -23,7 +23,15 @@ from ..runtime.onnxruntime_module import runtime
 from ..training.settings import LoopSettings
 from .start import Start
 
-__all__ = ["FREE", "check", "data_texts", "digest_of", "parameter_texts", "random_state_text"]
+__all__ = [
+    "FREE",
+    "check",
+    "data_texts",
+    "digest_of",
+    "generator_text",
+    "parameter_texts",
+    "random_state_text",
+]
 
 #: Parameters that may change when a training is resumed, unless the learning rate depends on them.
 FREE = ("max_iter", "verbose", "exc", "tol", "n_iter_no_change", "n_jobs", "client")
@@ -70,7 +78,12 @@ def random_state_text(value: Any) -> str:
     """Return the text of a seed, or of the present state of a generator."""
     if not isinstance(value, np.random.RandomState):
         return _text(value) if isinstance(value, int | np.integer) else "None"
-    parts = [np.asarray(part).tolist() for part in value.get_state(legacy=False)["state"].values()]
+    return generator_text(value.get_state(legacy=False))
+
+
+def generator_text(state: Any) -> str:
+    """Return the text of a state of a generator, as ``get_state(legacy=False)`` returns it."""
+    parts = [np.asarray(part).tolist() for part in state["state"].values()]
     return f"RandomState with checksum {zlib.crc32(repr(parts).encode()):08x}"
 
 

@@ -73,7 +73,7 @@ class Call:
     view: EstimatorView  # estimator in training, for callbacks and scorers
     task: FitTask | None  # task of the call, for callbacks
     resumed: TrainingState | None  # state of a training to resume
-    initial: np.random.RandomState  # copy of the random state from before the first draw
+    initial: Callable[[], np.random.RandomState]  # copies of the random state before the first draw
     parameters: Callable[[], dict[str, str]]  # fingerprint, which must be equal to resume the training
 
 

@@ -18,7 +18,6 @@ from . import fingerprint_texts
 from .fingerprint import Fingerprint
 from .fitted_model import FittedModel
 from .former_records import upgraded
-from .saved_types import TYPES
 from .start import Start
 
 __all__ = ["checked_parameters", "find_resumption", "record_of", "resumed_start", "state_of"]
@@ -69,6 +68,8 @@ def _last_of(path: Path) -> TrainingState:
 
 def _state_in(path: Path) -> TrainingState:
     """Return the state of the training in a file."""
+    from .saved_types import TYPES  # imports the classes of all records
+
     content = read(path)
     return state_of(record_of(content), Decoder(TYPES, content.files, ()))
 

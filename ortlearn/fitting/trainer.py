@@ -18,7 +18,7 @@ from ..problem.configuration import Configuration
 from ..training.state import TrainingState
 from .callbacks import EstimatorView
 from .fingerprint import Fingerprint
-from .fingerprint_texts import data_texts, parameter_texts, random_state_text
+from .fingerprint_texts import data_texts, generator_text, parameter_texts, random_state_text
 from .fitted_model import FittedModel
 from .given import Beginning, Call, Given
 from .leaves.unseen_members import members_of
@@ -63,7 +63,8 @@ class Trainer:
                 known = checked_parameters(resumed.fingerprint, texts())
                 texts = cache(lambda: known)
                 random_state = resumed.fingerprint.fresh_random_state()
-            initial, seed = copy.deepcopy(random_state), draw_seed(random_state)
+            given_state = configuration.random_state if resumed is None else None
+            initial, seed = _copies(random_state, given_state), draw_seed(random_state)
             last = self.last if configuration.warm_start and resumed is None else None
             beginning = Beginning(configuration, random_state, seed, last, classes)
             return self._train(given, Call(beginning, self.view, task, resumed, initial, texts))
@@ -76,7 +77,7 @@ class Trainer:
         task = self.view.task("partial_fit", 1)
         seed = draw_seed(random_state) if self.last is None else 0
         beginning = Beginning(configuration, random_state, seed, self.last, classes, True, total_weight)
-        return self._train(given, Call(beginning, self.view, task, None, random_state, dict))
+        return self._train(given, Call(beginning, self.view, task, None, lambda: random_state, dict))
 
     def _train(self, given: Given, call: Call) -> FittedModel:
         """Return the model after a call: start, validation and warm start depend on the samples."""
@@ -127,10 +128,22 @@ def _fingerprint(
 ) -> Callable[[], Fingerprint]:
     """Return the function that returns the fingerprint of a call whose warm start chose a candidate."""
     known = "" if call.resumed is None else call.resumed.fingerprint.drawn
-    drawn = known or random_state_text(call.beginning.random_state)
+    state = call.beginning.random_state.get_state(legacy=False)
     return lambda: Fingerprint(
-        call.initial, call.parameters(), data(), drawn=drawn, candidate=candidate, counts=given.counts
+        call.initial(),
+        call.parameters(),
+        data(),
+        drawn=known or generator_text(state),
+        candidate=candidate,
+        counts=given.counts,
     )
+
+
+def _copies(random_state: np.random.RandomState, given: Any) -> Callable[[], np.random.RandomState]:
+    """Return the function that returns copies of a random state as it is now; ``given`` is the parameter."""
+    if isinstance(given, int | np.integer):  # a new state of the same seed is faster than a copy
+        return partial(check_random_state, given)
+    return partial(copy.deepcopy, copy.deepcopy(random_state))
 
 
 def draw_seed(random_state: np.random.RandomState) -> int:

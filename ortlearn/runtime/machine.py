@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 
 __all__ = ["memory_bytes"]
@@ -14,6 +15,7 @@ UNKNOWN = 2**37
 LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 
 
+@cache
 def memory_bytes() -> int:
     """Return the memory of this machine, or of its container, in bytes."""
     found = [UNKNOWN]

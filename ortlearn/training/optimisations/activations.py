@@ -30,6 +30,8 @@ __all__ = [
 MAX_ACTIVATIONS = 2**27
 #: Elements above which a constant is not needed for shape inference.
 LARGE_CONSTANT = 1024
+#: Operators whose results have shapes that depend on values, or that contain other graphs.
+BY_VALUE = frozenset("ConstantOfShape Expand If Loop OneHot Pad Range Resize Scan Tile Upsample".split())
 #: Approximate bytes of sparse entries of a call, which takes some milliseconds.
 ENTRY_BYTES = 2**21
 
@@ -99,6 +101,8 @@ def check_memory(task: TrainingTask, data: Data, batch_size: int) -> None:
     if data.is_sparse:
         return
     inputs, limit = task.inputs(data), memory_bytes()
+    if batch_size * _most_bytes(task.graph.model, inputs) <= limit:  # saves the inference of shapes
+        return
     if _result_bytes(without_large_constants(task.graph.model), inputs, batch_size) <= limit:
         return
     sample = activation_bytes(task.graph.model, inputs)
@@ -110,6 +114,18 @@ def check_memory(task: TrainingTask, data: Data, batch_size: int) -> None:
         f"A batch of {batch_size} samples takes about {sample * batch_size / 2**30:.3g} GiB for the results "
         f"of all operators, more than the {limit / 2**30:.3g} GiB of this machine: {advice}."
     )
+
+
+def _most_bytes(model: ModelProto, inputs: Mapping[str, Any]) -> float:
+    """Return a bound of the bytes of all results per sample, infinite if shapes depend on values.
+
+    A result has at most one element for each pair of elements of a sample, or of a sample and the constants.
+    """
+    if any(node.op_type in BY_VALUE for node in model.graph.node):
+        return math.inf
+    sample = sum(math.prod(array.shape[1:]) for array in inputs.values())
+    constants = sum(math.prod(tensor.dims) for tensor in model.graph.initializer)
+    return len(model.graph.node) * max(1, sample) * max(1, sample, constants) * 8
 
 
 def samples_per_copy(task: TrainingTask, data: Data, chunk_bytes: int = CHUNK_BYTES) -> int:
