@@ -54,7 +54,7 @@ $(OTHERS_STAMP): $(STAMP)
 # Tools of a release have their own environment.
 $(RELEASE_STAMP):
 	@test -x .venv-release/bin/python || $(PYTHON) -m venv .venv-release
-	.venv-release/bin/python -m pip install --quiet "build>=1.2" "cyclonedx-bom>=7" packaging "twine>=6.1"
+	.venv-release/bin/python -m pip install --quiet "build>=1.2" "cyclonedx-bom>=7" packaging "twine>=6.1" "uv>=0.9"
 	@touch $@
 
 demo: $(STAMP)
@@ -190,10 +190,10 @@ sbom: $(RELEASE_STAMP)
 	.venv-release/bin/python -m tests.release sbom
 
 # Runs a choice of tests with the lowest versions of dependencies together and alone, with each scikit-learn, and with the
-# newest versions on each Python, and writes docs/compatibility.md. MATRIX="floors 'scikit-learn-*'" chooses environments,
-# MATRIX=pre-releases those that are not released.
+# newest versions on each Python, and writes each outcome into docs/compatibility.md. MATRIX="floors 'scikit-learn-*'"
+# chooses environments, MATRIX=--resume those that have not passed at this commit.
 matrix: $(RELEASE_STAMP)
-	.venv-release/bin/python -m tests.release matrix $(or $(MATRIX),--write docs/compatibility.md)
+	.venv-release/bin/python -m tests.release matrix $(MATRIX)
 
 clean:
 	rm -rf runtimes/*/node_modules

@@ -36,7 +36,8 @@ def main(arguments: list[str] | None = None) -> int:
     )
     of_matrix = commands.add_parser("matrix", help="run chosen tests with other versions of dependencies")
     of_matrix.add_argument("names", nargs="*", metavar="GLOB", help="environments, such as 'scikit-learn-*'")
-    of_matrix.add_argument("--write", type=Path, metavar="PAGE", help="page whose table the outcomes replace")
+    of_matrix.add_argument("--write", type=Path, metavar="PAGE", default=ROOT / "docs" / "compatibility.md")
+    of_matrix.add_argument("--resume", action="store_true", help="leave out what passed at this commit")
     of_checks = commands.add_parser("checks", help="run and record the long measurements before a release")
     of_checks.add_argument("names", nargs="*", metavar="NAME", help="commands of make, such as mutation")
     commands.add_parser("sbom", help="list the components of an installation of the wheel in dist")
@@ -48,7 +49,7 @@ def main(arguments: list[str] | None = None) -> int:
     elif options.command == "sbom":
         errors = sbom.write(ROOT / "dist", ROOT / "build" / "sbom" / "ortlearn.cdx.json")
     else:
-        errors = matrix.run(options.names, options.write)
+        errors = matrix.run(options.names, options.write, options.resume)
     for error in errors:
         print(error, file=sys.stderr)
     return int(bool(errors))

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from datetime import date
 from pathlib import Path
 
-from tests.release.environments import ROOT
+from tests.release.environments import ROOT, commit
 
 __all__ = ["CHECKS", "PAGE", "record", "run"]
 
@@ -44,11 +44,8 @@ def run(names: Sequence[str], page: Path = PAGE) -> list[str]:
 
 def record(name: str, result: str, seconds: float, page: Path = PAGE) -> None:
     """Write the outcome of a check into its row of the page."""
-    commit = subprocess.run(
-        ["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=True
-    )
     when, length = f"{date.today():%d %B %Y}", f"{seconds / 60:.0f} min"
-    row = f"| `make {name}` | {when} | {commit.stdout.strip()} | {result} | {length} |"
+    row = f"| `make {name}` | {when} | {commit()} | {result} | {length} |"
     head, _, rest = page.read_text(encoding="utf-8").partition(_BEGIN)
     table, _, tail = rest.partition(_END)
     rows = dict(re.findall(r"^(\| `make ([\w-]+)[^\n]*)$", table, re.MULTILINE))

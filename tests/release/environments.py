@@ -5,12 +5,20 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import IO
 
-__all__ = ["ROOT", "Environment", "find_interpreter"]
+__all__ = ["ROOT", "Environment", "QuickEnvironment", "commit", "find_interpreter"]
 
 ROOT = Path(__file__).parents[2]
+
+
+def commit() -> str:
+    """Return the short name of the commit of the sources."""
+    command = ["git", "rev-parse", "--short", "HEAD"]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
 
 
 def find_interpreter(version: str) -> str | None:
@@ -46,10 +54,13 @@ class Environment:
         pip = ["-m", "pip", "install", "-qq", "--no-compile", "--disable-pip-version-check"]
         return subprocess.run([self.python, *pip, *arguments], cwd=ROOT).returncode == 0
 
-    def run(self, arguments: Sequence[str], cwd: Path, **variables: str) -> int:
-        """Run the interpreter and return its exit status; environment variables may be added."""
+    def run(
+        self, arguments: Sequence[str], cwd: Path, output: int | IO | None = None, **variables: str
+    ) -> int:
+        """Run the interpreter and return its exit status; ``output`` is the file of what it prints."""
         environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-        return subprocess.run([self.python, *arguments], cwd=cwd, env={**environment, **variables}).returncode
+        command, kept = [self.python, *arguments], {**environment, **variables}
+        return subprocess.run(command, cwd=cwd, env=kept, stdout=output, stderr=output).returncode
 
     def versions(self, *names: str) -> dict[str, str]:
         """Return the installed versions of packages, of the extra ``"training"``, and of ``"Python"``."""
@@ -64,3 +75,12 @@ class Environment:
             [self.python, "-c", program, *names], capture_output=True, text=True, check=True
         )
         return dict(line.split() for line in done.stdout.splitlines())
+
+
+class QuickEnvironment(Environment):
+    """An environment that uv fills: it unpacks each wheel once for all environments."""
+
+    def install(self, *arguments: str) -> bool:
+        """Call uv pip install, and return whether it succeeded."""
+        uv = [sys.executable, "-m", "uv", "pip", "install", "--quiet", "--python", self.python]
+        return subprocess.run([*uv, *arguments], cwd=ROOT).returncode == 0

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import configparser
+import re
 import shutil
-import subprocess
 import tempfile
 import time
 from collections.abc import Sequence
@@ -15,9 +15,9 @@ from pathlib import Path
 
 from packaging.requirements import Requirement
 
-from tests.release.environments import ROOT, Environment, find_interpreter
+from tests.release.environments import ROOT, QuickEnvironment, commit, find_interpreter
 
-__all__ = ["ENVIRONMENTS", "TESTS", "Outcome", "Versions", "floors", "run", "write_page"]
+__all__ = ["ENVIRONMENTS", "TESTS", "Outcome", "Versions", "floors", "passed", "run", "summary", "write_page"]
 
 #: What depends on dependencies most: graphs of models, gradients, columns, files, saved models, the README.
 TESTS = (
@@ -41,6 +41,8 @@ _TOOLS = ("hypothesis", "pytest")
 _OPTIONAL = ("lightgbm", "pandas", "polars", "skops")
 #: Packages whose versions the page shows.
 _SHOWN = ("onnx", "numpy", "scipy", "scikit-learn", "skl2onnx", "protobuf")
+#: Folder of what pytest printed, a file per environment.
+LOGS = ROOT / "build" / "matrix"
 _BEGIN, _END = "<!-- matrix -->", "<!-- end -->"
 
 
@@ -133,42 +135,50 @@ class Outcome:
     python: str
     versions: str
     result: str
-    seconds: float
+    seconds: float = 0
+
+    @property
+    def passed(self) -> bool:
+        """Whether all tests passed."""
+        return bool(_PASSED.fullmatch(self.result))
 
 
-def run(patterns: Sequence[str], target: Path | None = None) -> list[str]:
+def run(patterns: Sequence[str], page: Path, resume: bool = False) -> list[str]:
     """Run the tests in the environments whose names match a pattern; return an error for each failure.
 
-    Without patterns, environments whose Python is not installed are left out, and named. ``target`` is the
-    page that the outcomes are written to.
+    Each outcome is written into the page at once, and replaces that of the same environment. ``resume``
+    leaves out those that passed at this commit. Without patterns, environments whose Python is not
+    installed are named and left out.
     """
     chosen = [case for case in ENVIRONMENTS if any(fnmatch(case.name, each) for each in patterns or ["*"])]
     if not chosen:
         names = ", ".join(case.name for case in ENVIRONMENTS)
         return [f"No environment fits {', '.join(patterns)}. There are: {names}."]
-    outcomes, errors = [], []
+    errors, done = [], passed(page, commit()) if resume else set()
     for case in chosen:
+        if case.name in done:
+            continue
         interpreter = next(filter(None, map(find_interpreter, case.python.split())), None)
         if interpreter is None:
             missing = " or ".join(case.python.split())
-            outcomes.append(Outcome(case.name, missing, "", "Python is not installed", 0))
+            print(f"{case.name}: Python {missing} is not installed", flush=True)
             if patterns:
                 errors.append(f"{case.name}: Python {missing} is not installed; install it, or name others.")
             continue
-        outcomes.append(_outcome(case, interpreter))
-        print(f"{case.name}: {outcomes[-1].result}, {outcomes[-1].seconds:.0f} s", flush=True)
-        if not outcomes[-1].result.startswith("passed"):
-            errors.append(f"{case.name}: {outcomes[-1].result}")
-        if target is not None:
-            write_page(outcomes, target)
+        outcome = _outcome(case, interpreter)
+        print(f"{case.name}: {outcome.result}, {outcome.seconds:.0f} s", flush=True)
+        if not outcome.passed:
+            errors.append(f"{case.name}: {outcome.result}; see {LOGS.relative_to(ROOT)}/{case.name}.txt")
+        write_page(outcome, page)
     return errors
 
 
 def _outcome(case: Versions, interpreter: str) -> Outcome:
     """Install an environment, run its tests, and return what happened."""
     start = time.perf_counter()
+    LOGS.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="ortlearn-matrix-") as name:
-        environment = Environment(Path(name) / "environment", interpreter)
+        environment = QuickEnvironment(Path(name) / "environment", interpreter)
         pins = [f"{package}=={version}" for package, version in case.pins.items()]
         print(f"{case.name}: {interpreter}, {' '.join(pins) or 'the newest versions'}", flush=True)
         packages = [f".[{case.extra}]", *_TOOLS, *case.optional, *pins]
@@ -176,30 +186,49 @@ def _outcome(case: Versions, interpreter: str) -> Outcome:
         # A copy: installing writes beside the sources.
         plugin = shutil.copytree(ROOT / "tests" / "example_plugin", Path(name) / "plugin")
         if not (installed and environment.install("--no-deps", str(plugin))):
-            return Outcome(case.name, case.python, "", f"{' '.join(pins)} cannot be installed", 0)
+            return Outcome(case.name, case.python, "", f"{' '.join(pins)} cannot be installed")
         command = ["-m", "pytest", "-q", "-m", "not slow", "-p", "no:cacheprovider", *case.tests]
-        status = environment.run(command, ROOT, OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")
+        with (LOGS / f"{case.name}.txt").open("w+", encoding="utf-8") as log:
+            environment.run(command, ROOT, log, OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")
+            log.seek(0)
+            result = summary(log.read())
         versions = environment.versions("Python", case.extra, *_SHOWN)
-    result = f"tests fail (status {status})" if status else "passed"
-    return Outcome(
-        case.name, versions.pop("Python"), " ".join(versions.values()), result, time.perf_counter() - start
-    )
+    python, found = versions.pop("Python"), " ".join(versions.values())
+    return Outcome(case.name, python, found, result, time.perf_counter() - start)
 
 
-def write_page(outcomes: Sequence[Outcome], target: Path) -> None:
-    """Write the outcomes as a table, with date and commit."""
-    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True)
-    lines = [
-        f"| {case.name} | {case.python} | {case.versions} | {case.result} | {case.seconds:.0f} |"
-        for case in outcomes
+def summary(text: str) -> str:
+    """Return the numbers at the end of pytest's output; only those that passed if no test failed."""
+    last = text.strip().rpartition("\n")[2]
+    return ", ".join(re.findall(r"\d+ (?:failed|passed|errors?)\b", last)) or "tests did not run"
+
+
+_PASSED = re.compile(r"\d+ passed")
+_ROW = re.compile(r"^(\| ([\w.-]+) \| (?:\d[^\n]*))$", re.MULTILINE)
+
+
+def _rows(page: Path) -> dict[str, str]:
+    """Return the lines of a page by the names of their environments."""
+    table = page.read_text(encoding="utf-8").partition(_BEGIN)[2].partition(_END)[0]
+    return {name: line for line, name in _ROW.findall(table)}
+
+
+def passed(page: Path, at: str) -> set[str]:
+    """Return the environments that passed at a commit, from the lines of a page."""
+    columns = {name: line.split(" | ") for name, line in _rows(page).items()}
+    return {name for name, row in columns.items() if _PASSED.fullmatch(row[3]) and row[-1] == f"{at} |"}
+
+
+def write_page(outcome: Outcome, page: Path) -> None:
+    """Write an outcome into its line of the page, with date and commit; other lines stay."""
+    columns = (outcome.name, outcome.python, outcome.versions, outcome.result, f"{outcome.seconds:.0f}")
+    line = f"| {' | '.join(columns)} | {date.today():%d %B %Y} | {commit()} |"
+    lines = {**_rows(page), outcome.name: line}
+    ordered = [lines[case.name] for case in ENVIRONMENTS if case.name in lines]
+    head = [
+        f"| environment | Python | onnxruntime {' '.join(_SHOWN)} | tests | seconds | date | commit |",
+        "|---|---|---|---|---|---|---|",
     ]
-    text = target.read_text(encoding="utf-8") if target.exists() else f"{_BEGIN}{_END}"
-    head, tail = text.partition(_BEGIN)[0], text.partition(_END)[2]
-    table = [
-        f"\n\n{date.today():%d %B %Y}, commit {commit.stdout.strip()}.\n",
-        f"| environment | Python | onnxruntime {' '.join(_SHOWN)} | tests | seconds |",
-        "|---|---|---|---|---|",
-        *lines,
-        "\n",
-    ]
-    target.write_text(f"{head}{_BEGIN}{chr(10).join(table)}{_END}{tail}", encoding="utf-8")
+    before, _, rest = page.read_text(encoding="utf-8").partition(_BEGIN)
+    table = "\n".join(["\n", *head, *ordered, "\n"])
+    page.write_text(f"{before}{_BEGIN}{table}{_END}{rest.partition(_END)[2]}", encoding="utf-8")

@@ -12,7 +12,7 @@ import yaml
 from ortlearn import __version__
 from tests.release import distribution, matrix
 from tests.release.__main__ import main
-from tests.release.environments import ROOT, find_interpreter
+from tests.release.environments import ROOT, commit, find_interpreter
 
 
 def text_of(name):
@@ -114,16 +114,30 @@ def test_environments_pin_the_floors_and_run_existing_tests():
         assert all((ROOT / name).exists() for name in case.tests)
 
 
-def test_page_of_the_matrix_has_all_outcomes(tmp_path):
+def test_page_of_the_matrix_keeps_the_last_outcome_of_each_environment(tmp_path):
     page = tmp_path / "page.md"
     page.write_text("before\n<!-- matrix -->old<!-- end -->\nafter", encoding="utf-8")
-    for seconds in (1, 2):
-        matrix.write_page([matrix.Outcome("floors", "3.10.13", "1.19.2 1.22.0", "passed", seconds)], page)
+    for name, result, seconds in (
+        ("newest-onnxruntime-3.13", "1 failed, 8 passed", 1),
+        ("floors", "1 failed, 8 passed", 2),
+        ("floors", "9 passed", 3),
+    ):
+        matrix.write_page(matrix.Outcome(name, "3.10.13", "1.19.2 1.22.0", result, seconds), page)
     text = page.read_text(encoding="utf-8")
     assert text.startswith("before\n") and text.endswith("<!-- end -->\nafter")
-    assert text.count("| floors | 3.10.13 | 1.19.2 1.22.0 | passed | 2 |") == text.count("| floors |") == 1
+    assert re.findall(r"^\| ([\w.-]+) \| 3\.", text, re.MULTILINE) == ["floors", "newest-onnxruntime-3.13"]
+    assert "| floors | 3.10.13 | 1.19.2 1.22.0 | 9 passed | 3 |" in text
+    assert matrix.passed(page, commit()) == {"floors"} and matrix.passed(page, "another") == set()
     recorded = re.findall(r"^\| ([\w.-]+) \| 3\.", text_of("docs/compatibility.md"), re.MULTILINE)
     assert {*recorded} <= {case.name for case in matrix.ENVIRONMENTS}
+
+
+def test_outcome_is_what_pytest_printed():
+    assert matrix.summary("...\n== 2 failed, 31 passed, 4 skipped, 1 error in 5.21s ==\n") == (
+        "2 failed, 31 passed, 1 error"
+    )
+    assert matrix.summary("31 passed, 4 skipped, 2 xfailed in 5.21s") == "31 passed"
+    assert matrix.summary("Fatal Python error: Segmentation fault") == "tests did not run"
 
 
 def test_unknown_names_are_errors(capsys):
