@@ -19,22 +19,21 @@ from tests.release.environments import ROOT, QuickEnvironment, commit, find_inte
 
 __all__ = ["ENVIRONMENTS", "TESTS", "Outcome", "Versions", "floors", "passed", "run", "summary", "write_page"]
 
-#: What depends on dependencies most: graphs of models, gradients, columns, files, saved models, the README.
+#: What depends on dependencies most, in about a minute: each opset, columns, files, saved objects, the README.
 TESTS = (
     "README.md",
     "tests/test_light_import.py",
     "tests/trainable",
     "tests/learning_rates",
     "tests/losses",
-    "tests/benchmarks/test_sample.py",
-    "tests/estimators/test_threads.py",
+    "tests/estimators/test_opsets.py",
     "tests/onnx_files/test_loading.py",
     "tests/onnx_files/test_opsets.py",
-    "tests/penalties",
+    "tests/penalties/test_penalties.py",
     "tests/preprocessing",
-    "tests/saving/test_saved_estimators.py",
     "tests/saving/test_sklearn_objects.py",
-    "tests/search/test_searches.py",
+    "tests/search/test_searches.py::test_attributes_equal_grid_search",
+    "tests/search/test_searches.py::test_randomized_search",
 )
 #: Packages that run these tests, and those whose objects they pass or save.
 _TOOLS = ("hypothesis", "pytest")
