@@ -19,7 +19,7 @@ from tests.release.environments import ROOT, QuickEnvironment, commit, find_inte
 
 __all__ = ["ENVIRONMENTS", "TESTS", "Outcome", "Versions", "floors", "passed", "run", "summary", "write_page"]
 
-#: What depends on dependencies most, in about a minute: each opset, columns, files, saved objects, the README.
+#: What depends on dependencies most, in about a minute: opsets, columns, files, saved objects, the README.
 TESTS = (
     "README.md",
     "tests/test_light_import.py",
