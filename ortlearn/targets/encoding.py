@@ -17,7 +17,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from ..graphs import TensorType, value_types
 from ..losses import BaseLoss
 from ..preprocessing.initial_fit import untouched
-from .label_arrays import check_shape_of_labels
+from .label_arrays import check_shape_of_labels, indices_of
 from .label_errors import check_scores_of_file, other_classes
 
 if TYPE_CHECKING:
@@ -263,14 +263,12 @@ def single_class(y: Any) -> Any:
 
 def _class_indices(values: np.ndarray, classes: np.ndarray, trainable: TrainableModel) -> np.ndarray:
     """Return the index of the class of each label."""
-    order = np.argsort(classes)  # the classes of a file may be unsorted
-    indices, known = np.empty(np.shape(values), dtype=np.int64), True
+    indices, labels = np.empty(np.shape(values), dtype=np.int64), np.asarray(classes)
     try:
         for start in range(0, len(values), BLOCK):
             block = slice(start, start + BLOCK)
-            positions = np.searchsorted(classes, values[block], sorter=order)
-            indices[block] = order[np.minimum(positions, len(classes) - 1)]
-            known = known and bool(np.all(np.asarray(classes)[indices[block]] == values[block]))
+            indices[block] = indices_of(values[block], labels)
+        known = bool((indices >= 0).all())
     except TypeError:  # labels and classes of types that cannot be compared
         known = False
     if not known:

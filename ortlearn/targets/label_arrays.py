@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from ..preprocessing.columns import shape_of
 __all__ = [
     "check_shape_of_labels",
     "check_weights_of_positions",
+    "indices_of",
     "not_one_per_sample",
     "numbers_of_positions",
     "per_position",
@@ -82,3 +84,13 @@ def per_position(weights: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
             f"of y, {shape}."
         )
     return np.broadcast_to(weights, shape).reshape(shape[0], -1)
+
+
+def indices_of(labels: np.ndarray, known: np.ndarray) -> np.ndarray:
+    """Return the index of each label among known ones, which may be unsorted; -1 for other labels."""
+    if labels.ndim == 1 and labels.dtype == object:  # a dictionary compares no texts
+        numbers = {label: index for index, label in enumerate(known.tolist())}
+        return np.fromiter(map(numbers.get, labels.tolist(), repeat(-1)), np.int64, len(labels))
+    order = np.argsort(known)
+    indices = order[np.minimum(np.searchsorted(known, labels, sorter=order), len(known) - 1)]
+    return np.where(known[indices] == labels, indices, -1)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 
-from .label_arrays import per_position
+from .label_arrays import indices_of, per_position
 
 __all__ = ["BLOCK", "LabelSums", "scale_of", "sum_of", "sums_of_labels"]
 
@@ -56,12 +56,11 @@ class LabelSums:
         values = values.ravel() if values.ndim == 2 and values.shape[1] == 1 else values
         self._empty = values[:0] if self._empty is None else np.concatenate([self._empty, values[:0]])
         found: Any
-        if values.ndim == 1 and values.dtype == object:  # a dictionary is faster than sorting
-            codes: dict[Any, int] = {}
-            numbers = np.array([codes.setdefault(label, len(codes)) for label in values.tolist()])
-            found = np.empty(len(codes), dtype=object)
-            found[:] = list(codes)
-            sorted(codes)  # raises the error of numpy.unique for labels that cannot be compared
+        if values.ndim == 1 and values.dtype == object:
+            known = sorted(set(values.tolist()))  # the error of numpy.unique if labels cannot be compared
+            found = np.empty(len(known), dtype=object)
+            found[:] = known
+            numbers = indices_of(values, found)
         elif values.ndim == 2 and values.dtype == object:  # numpy.unique does not support rows of objects
             found = np.empty(len(values), dtype=object)
             found[:] = list(map(tuple, values.tolist()))
