@@ -43,8 +43,11 @@ class Environment:
         Path of the interpreter.
     """
 
+    #: Options of ``python -m venv``.
+    options: tuple[str, ...] = ()
+
     def __init__(self, folder: Path, interpreter: str):
-        subprocess.run([interpreter, "-m", "venv", str(folder)], check=True)
+        subprocess.run([interpreter, "-m", "venv", *self.options, str(folder)], check=True)
         scripts = "Scripts" if os.name == "nt" else "bin"
         self.python = folder / scripts / "python"
         self.folder = folder
@@ -79,6 +82,8 @@ class Environment:
 
 class QuickEnvironment(Environment):
     """An environment that uv fills: it unpacks each wheel once for all environments."""
+
+    options = ("--without-pip",)
 
     def install(self, *arguments: str) -> bool:
         """Call uv pip install, and return whether it succeeded."""
