@@ -14,7 +14,7 @@ from ..data.columns import Columns
 from ..data.source_features import SourceFeatures
 from ..runtime.buffers import sample_bytes
 from ..training.graphs.sparse_products import entry_bytes
-from ..training.optimisations.activations import samples_per_call, without_large_constants
+from ..training.optimisations.activations import samples_per_call, surely_fitting, without_large_constants
 from ..training.optimisations.hoisting import CHUNK_BYTES
 
 __all__ = ["BoundedCall", "by_chunks"]
@@ -33,14 +33,19 @@ class BoundedCall:
         self.session = session
         self._widths = widths or {}
         self._types = without_large_constants(graph)
+        self._few: dict[tuple, int] = {}
         self._sizes: dict[tuple, int] = {}
 
     def n_samples(self, inputs: Mapping[str, Any]) -> int:
         """Return the number of samples per call; sparse inputs are limited to 16 MiB."""
         key = tuple((name, array.shape[1:]) for name, array in inputs.items())
-        if key not in self._sizes:
-            self._sizes[key] = samples_per_call(self._types, inputs)
-        size = self._sizes[key]
+        if key not in self._few:
+            self._few[key] = surely_fitting(self._types, inputs)
+        size = self._few[key]
+        if any(array.shape[0] > size for array in inputs.values()):
+            if key not in self._sizes:
+                self._sizes[key] = samples_per_call(self._types, inputs)
+            size = self._sizes[key]
         for name, array in inputs.items():
             if issparse(array):
                 known = name in self._widths

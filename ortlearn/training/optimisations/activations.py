@@ -23,6 +23,7 @@ __all__ = [
     "samples_per_evaluation",
     "samples_per_copy",
     "samples_per_call",
+    "surely_fitting",
     "without_large_constants",
 ]
 
@@ -87,6 +88,8 @@ def samples_per_evaluation(
         return max(1, min(chunk_bytes // sample, samples_per_call(task.graph.model, inputs, activations)))
     if data.is_sparse:
         return max(1, chunk_bytes // sample_bytes(task.inputs(data).values()))
+    if len(data) <= surely_fitting(task.graph.model, task.inputs(data), activations):
+        return None
     size = samples_per_call(task.graph.model, task.inputs(data), activations)
     return size if size < len(data) else None
 
@@ -101,7 +104,7 @@ def check_memory(task: TrainingTask, data: Data, batch_size: int) -> None:
     if data.is_sparse:
         return
     inputs, limit = task.inputs(data), memory_bytes()
-    if batch_size * _most_bytes(task.graph.model, inputs) <= limit:  # saves the inference of shapes
+    if batch_size <= surely_fitting(task.graph.model, inputs, limit):
         return
     if _result_bytes(without_large_constants(task.graph.model), inputs, batch_size) <= limit:
         return
@@ -116,16 +119,20 @@ def check_memory(task: TrainingTask, data: Data, batch_size: int) -> None:
     )
 
 
-def _most_bytes(model: ModelProto, inputs: Mapping[str, Any]) -> float:
-    """Return a bound of the bytes of all results per sample, infinite if shapes depend on values.
+def surely_fitting(model: ModelProto, inputs: Mapping[str, Any], limit: int = MAX_ACTIVATIONS) -> int:
+    """Return a number of samples whose activations fit into a limit, 0 if that needs the inference of shapes.
 
-    A result has at most one element for each pair of elements of a sample, or of a sample and the constants.
+    A result has at most one element for each pair of elements of a sample, or of a sample and the constants,
+    unless its shape depends on values.
     """
     if any(node.op_type in BY_VALUE for node in model.graph.node):
-        return math.inf
-    sample = sum(math.prod(array.shape[1:]) for array in inputs.values())
+        return 0
+    sample = max(1, sum(math.prod(array.shape[1:]) for array in inputs.values()))
     constants = sum(math.prod(tensor.dims) for tensor in model.graph.initializer)
-    return len(model.graph.node) * max(1, sample) * max(1, sample, constants) * 8
+    for value in model.graph.input:  # large constants may have become inputs
+        if value.name not in inputs:
+            constants += math.prod(dim.dim_value or 1 for dim in value.type.tensor_type.shape.dim)
+    return limit // (8 * (1 + len(model.graph.node)) * sample * max(sample, constants))
 
 
 def samples_per_copy(task: TrainingTask, data: Data, chunk_bytes: int = CHUNK_BYTES) -> int:
