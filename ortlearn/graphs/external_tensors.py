@@ -13,6 +13,7 @@ from ..exceptions import ConversionError, SavedFileError
 from .nodes import all_nodes, subgraphs
 
 __all__ = [
+    "FILES_FOLDER",
     "external_initializers",
     "for_session",
     "is_mapped",
@@ -27,6 +28,8 @@ __all__ = [
 
 #: Separates the folder of a model from the location of a tensor in it: both are one path.
 IN = f"{os.sep}.{os.sep}"
+#: Option of onnxruntime's sessions: the folder of external files, whose existence newer versions check.
+FILES_FOLDER = "session.model_external_initializers_file_folder_path"
 #: Files that :func:`keep_external` has checked; the locations of other models are not trusted.
 _CHECKED: set[str] = set()
 
@@ -152,13 +155,14 @@ def reject_external(model: ModelProto) -> None:
         )
 
 
-def for_session(model: ModelProto) -> tuple[ModelProto, dict[str, np.ndarray]]:
-    """Return a model whose external tensors are initializers of the main graph, and their values by name.
+def for_session(model: ModelProto) -> tuple[ModelProto, dict[str, np.ndarray], str]:
+    """Return a model whose external tensors are initializers of the main graph, their values, and a folder.
 
-    Their locations have no folder: onnxruntime reads no file, and gets the values.
+    Locations are relative to the folder, the value of ``FILES_FOLDER``. onnxruntime gets the values and reads
+    no file.
     """
     if not any(t.data_location == TensorProto.EXTERNAL for g in _graphs(model) for t in g.initializer):
-        return model, {}
+        return model, {}, ""
     result = ModelProto()
     result.CopyFrom(model)
     values = {tensor.name: tensor_array(tensor) for tensor in external_initializers(result)}
@@ -168,9 +172,10 @@ def for_session(model: ModelProto) -> tuple[ModelProto, dict[str, np.ndarray]]:
                 values[tensor.name] = tensor_array(tensor)
                 result.graph.initializer.append(tensor)
             graph.initializer.remove(tensor)
+    folder = os.path.commonpath([os.path.dirname(path) for path in source_files(result)])
     for tensor in external_initializers(result):
-        _set_location(tensor, "shared")
-    return result, values
+        _set_location(tensor, os.path.relpath(os.path.realpath(_entries(tensor)["location"]), folder))
+    return result, values, folder
 
 
 def _graphs(model: ModelProto) -> list[GraphProto]:

@@ -9,7 +9,7 @@ from onnx import ModelProto
 
 from ..exceptions import MissingRuntimeError
 from ..graphs import with_loop_limits
-from ..graphs.external_tensors import for_session
+from ..graphs.external_tensors import FILES_FOLDER, for_session
 
 __all__ = ["run_graph"]
 
@@ -25,10 +25,12 @@ def run_graph(model: ModelProto, feeds: Mapping[str, np.ndarray]) -> np.ndarray:
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 4
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    light, arrays = for_session(with_loop_limits(model, ""))
+    light, arrays, folder = for_session(with_loop_limits(model, ""))
     values = {name: onnxruntime.OrtValue.ortvalue_from_numpy(array) for name, array in arrays.items()}
     for name, value in values.items():
         options.add_initializer(name, value)
+    if folder:
+        options.add_session_config_entry(FILES_FOLDER, folder)
     session = onnxruntime.InferenceSession(
         light.SerializeToString(), options, providers=["CPUExecutionProvider"]
     )

@@ -12,7 +12,7 @@ from onnx import ModelProto
 
 from ..exceptions import DeviceError
 from ..graphs import count_nodes, with_loop_limits
-from ..graphs.external_tensors import for_session
+from ..graphs.external_tensors import FILES_FOLDER, for_session
 from .devices import Device, ort_value
 from .forks import keep_alive_in_forks
 from .onnxruntime_module import runtime, runtime_failures
@@ -82,8 +82,8 @@ def make_session(
         device.add_plugin(options, options.intra_op_num_threads)
     elif own:
         providers = device.providers(options.intra_op_num_threads)
-    model, values = for_session(with_loop_limits(model, CONDITION))
-    _share(values, options, device)
+    model, values, folder = for_session(with_loop_limits(model, CONDITION))
+    _share(values, folder, options, device)
     session = runtime().InferenceSession(
         model.SerializeToString(),
         options,
@@ -100,21 +100,20 @@ def make_session(
     return keep_alive_in_forks(session)
 
 
-def _share(values: dict[str, np.ndarray], options: Any, device: Device) -> None:
+def _share(values: dict[str, np.ndarray], folder: str, options: Any, device: Device) -> None:
     """Pass the values of external initializers to the options of a session, as tensors that map files."""
-    # Newer versions of onnxruntime look for the files unless the initializers are replaced, which copies them
-    # in older versions. Other devices than the CPU copy them anyway.
     shared = {name: _shared_value(array) for name, array in values.items()}
     if device.is_cpu:
-        for name, value in list(shared.items()):
+        for name, value in shared.items():
             try:
                 options.add_initializer(name, value)
             except runtime_failures() as error:
-                if "already" not in str(error):
+                if "already" not in str(error):  # the sessions of one graph may have the same options
                     raise
-                del shared[name]  # the sessions of one graph may have the same options
-    if shared and (not device.is_cpu or hasattr(options, "add_external_initializers_from_files_in_memory")):
+    elif shared:  # other devices copy them
         options.add_external_initializers(list(shared), list(shared.values()))
+    if folder:
+        options.add_session_config_entry(FILES_FOLDER, folder)
 
 
 def _shared_value(array: np.ndarray) -> Any:
