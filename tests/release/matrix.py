@@ -19,21 +19,20 @@ from tests.release.environments import ROOT, QuickEnvironment, commit, find_inte
 
 __all__ = ["ENVIRONMENTS", "TESTS", "Outcome", "Versions", "floors", "passed", "run", "summary", "write_page"]
 
-#: What depends on dependencies most, in about a minute: opsets, columns, files, saved objects, the README.
+#: What depends on dependencies most, in half a minute: weights, opsets, columns, files, saved objects.
 TESTS = (
     "README.md",
-    "tests/test_light_import.py",
     "tests/trainable",
-    "tests/learning_rates",
-    "tests/losses",
+    "tests/losses/test_losses.py",
+    "tests/penalties/test_penalties.py",
     "tests/estimators/test_opsets.py",
     "tests/onnx_files/test_loading.py",
     "tests/onnx_files/test_opsets.py",
-    "tests/penalties/test_penalties.py",
-    "tests/preprocessing",
+    "tests/preprocessing/test_converted_steps.py",
+    "tests/preprocessing/test_inputs.py",
+    "tests/preprocessing/test_pipeline_split.py",
     "tests/saving/test_sklearn_objects.py",
     "tests/search/test_searches.py::test_attributes_equal_grid_search",
-    "tests/search/test_searches.py::test_randomized_search",
 )
 #: Packages that run these tests, and those whose objects they pass or save.
 _TOOLS = ("hypothesis", "pytest")
