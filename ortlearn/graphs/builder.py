@@ -152,7 +152,7 @@ class GraphBuilder:
             )
         )
         if domain not in self.opsets:
-            self.opsets[domain] = domain_version
+            self.opsets[domain] = max(domain_version, self.opsets.get(domain, 1))
         return results[0] if len(results) == 1 else tuple(results)
 
     def add_attribute(self, attribute: AttributeProto) -> None:

@@ -11,18 +11,20 @@ from dataclasses import dataclass
 
 import numpy as np
 from onnx import numpy_helper
+from onnx.helper import np_dtype_to_tensor_dtype
 
 from ..graphs import GraphBuilder
 from ..losses.quantile import quantiles_of_scores
+from ..models.trees.nodes import FusedTrees, Nodes
 
 __all__ = [
     "Base",
     "Centre",
     "Copies",
-    "Distribution",
     "Folds",
     "Increments",
     "Laplace",
+    "Leaves",
     "Separate",
     "named",
     "spread",
@@ -81,24 +83,31 @@ class Separate(Base):
 
 
 @dataclass(frozen=True)
-class Distribution(Base):
-    """Quantiles of a distribution function, whose values at ``thresholds`` the member predicts.
+class Leaves(Base):
+    """Quantiles of distribution functions in the leaves that samples reach, the mean over trees.
 
-    Between two thresholds the function is linear.
+    The second member gives the samples that trees compare. The functions are linear between thresholds.
     """
 
+    nodes: Nodes
+    table: np.ndarray  # (n_leaves, n_thresholds)
     thresholds: np.ndarray
+    is_shift: bool = False  # whether quantiles are added to the prediction of the first member
 
     def write(self, op: GraphBuilder, outputs: Sequence[str], levels: np.ndarray) -> tuple[str, str]:
         """Write ``t_0 + sum_g (t_{g+1} - t_g) clip((q - F_g) / (F_{g+1} - F_g), 0, 1)``."""
-        low = op.Unsqueeze(op.Slice(outputs[0], [0], [-1], [1]), [1])
-        high = op.Unsqueeze(op.Slice(outputs[0], [1], [np.iinfo(np.int64).max], [1]), [1])
+        sums = op.unique("distributions")
+        FusedTrees(outputs[1], "", self.nodes).write_rows(op, sums, self.table)
+        shares = op.Cast(sums, to=np_dtype_to_tensor_dtype(op.float_dtype))
+        low = op.Unsqueeze(op.Slice(shares, [0], [-1], [1]), [1])
+        high = op.Unsqueeze(op.Slice(shares, [1], [np.iinfo(np.int64).max], [1]), [1])
         above = op.Sub(levels.reshape(1, -1, 1).astype(op.float_dtype), low)
         share = op.Div(above, op.Max(op.Sub(high, low), op.constant(TINY)))
         share = op.Clip(share, op.constant(0.0), op.constant(1.0))
         steps = named(op, "quantiles.steps", np.diff(self.thresholds).reshape(-1, 1))
-        sums = op.Squeeze(op.MatMul(share, steps), [2])
-        return op.Add(sums, named(op, "quantiles.lowest", self.thresholds[:1])), ""
+        found = op.Squeeze(op.MatMul(share, steps), [2])
+        found = op.Add(found, named(op, "quantiles.lowest", self.thresholds[:1]))
+        return (op.Add(found, outputs[0]) if self.is_shift else found), ""
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ from ..graphs import (
     make_value_info,
     map_names,
     opset_versions,
+    prune,
     value_types,
 )
 from ..training.graphs.step_graphs import append_model
@@ -46,10 +47,12 @@ def composed(
     ``keeps_own``. ``model`` replaces its file.
     """
     first = members[0].estimator
-    plain = any(member.tensor for member in members)
     model = members[0].file if model is None else model
-    if model is None or plain:
-        model = first.get_trained_onnx(fused=not plain)
+    inner = {member.tensor for member in members if member.tensor}
+    if model is None or not inner <= graph_names(model.graph):
+        model = first.get_trained_onnx()
+    if not inner <= graph_names(model.graph):
+        model = first.get_trained_onnx(fused=False)
     model = _with_free_names(model)
     op = GraphBuilder(
         opset_versions(model).get("", OLDEST),
@@ -77,7 +80,7 @@ def composed(
         kind, shape = op.type(tensor) or TensorType(helper.np_dtype_to_tensor_dtype(op.float_dtype), None)
         infos.append(make_value_info(name, TensorType(kind, shape)))
     own = [value for value in model.graph.output if keeps_own and value.name not in found]
-    result = append_nodes(model, op, inputs=inputs, outputs=[*own, *infos])
+    result = prune(append_nodes(model, op, inputs=inputs, outputs=[*own, *infos]))
     names, added = getattr(first, "feature_names_in_", None), {"interval_outputs": json.dumps(named)}
     if names is not None and len(model.graph.input) == 1:
         added["feature_names"] = json.dumps(names.tolist())

@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import KFold
-from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import get_tags
 
 from .. import conversion
 from ..exceptions import StartKeptWarning
 from ..losses import QuantileLoss, QuantilesLoss
+from ..models.capabilities import BoostedStages, ShiftedTables, capability_of
+from ..preprocessing.estimator_checks import last_step
+from ..preprocessing.initial_fit import fit_clone
 from ..problem.samples import Samples
 from ..quiet import quiet
-from .bases import Base, Centre, Copies, Distribution, Folds, Increments, Laplace, Separate
-from .leaf_distributions import has_leaves, thresholds_of, with_distributions
+from .bases import Base, Centre, Copies, Folds, Increments, Laplace, Leaves, Separate
+from .leaf_distributions import distributions, thresholds_of, trees_of_member
 from .members import Member, as_member, is_given, last_features, new_optimizer, template
 
 __all__ = ["METHODS", "Plan", "fold_numbers"]
@@ -35,14 +38,6 @@ SMALLEST = 0.05
 SCALE_FOLDS = 3
 #: Iterations that find the precision of the prior of the last layer.
 EVIDENCE = 50
-#: Parameters of estimators that train a quantile themselves: names to recognise them by, and their values.
-OWN_QUANTILES: tuple[tuple[set[str], Any], ...] = (
-    ({"loss", "quantile"}, lambda level: {"loss": "quantile", "quantile": level}),
-    ({"loss", "alpha", "n_estimators"}, lambda level: {"loss": "quantile", "alpha": level}),
-    ({"objective", "min_child_samples"}, lambda level: {"objective": "quantile", "alpha": level}),
-    ({"objective", "max_leaves"}, lambda level: {"objective": "reg:quantileerror", "quantile_alpha": level}),
-)
-
 Trained = tuple[tuple[Member, ...], Base]
 
 
@@ -106,43 +101,53 @@ def quantile_members(plan: Plan, samples: Samples) -> Trained:
     if is_given(plan.estimator):
         return residual_quantiles(plan, samples)
     model = template(plan.estimator)
+    if found := leaf_quantiles(model, plan, samples):
+        return found
     if not get_tags(model).target_tags.multi_output:
-        return tuple(_of_level(plan, samples, float(level)) for level in plan.levels), Separate()
-    if has_leaves(model):
-        return leaf_quantiles(model, plan, samples)
+        losses = [QuantileLoss(quantile=float(level)) for level in plan.levels]
+        return tuple(
+            plan.trained(samples, learning_loss=loss, keep_better=False) for loss in losses
+        ), Separate()
     centre, scale = spread_of(samples.y)
     labels = repeated(samples.y, centre, scale, len(plan.levels))
     return (plan.trained(samples, y=labels, learning_loss=plan.loss),), Increments(centre, scale)
 
 
-def _of_level(plan: Plan, samples: Samples, level: float) -> Member:
-    """Return a model of one quantile, trained by the estimator itself if it has such a loss."""
-    model = template(plan.estimator)
-    last, prefix = (
-        (model.steps[-1][1], f"{model.steps[-1][0]}__") if isinstance(model, Pipeline) else (model, "")
-    )
-    known = last.get_params(deep=False).keys()
-    for names, changed in OWN_QUANTILES:
-        if names <= known:
-            fitted = clone(model).set_params(**{prefix + name: v for name, v in changed(level).items()})
-            weights = (
-                {} if samples.sample_weight is None else {f"{prefix}sample_weight": samples.sample_weight}
-            )
-            return as_member(fitted.fit(samples.X, samples.y, **weights), samples.X, samples.y)
-    return plan.trained(samples, learning_loss=QuantileLoss(quantile=level), keep_better=False)
+def leaf_quantiles(model: Any, plan: Plan, samples: Samples) -> Trained | None:
+    """Fit trees, and store distributions in their leaves; return None for other models.
+
+    Boosting has the distributions of residuals, of samples that other fits have not seen.
+    """
+    last = last_step(model)
+    boosted = capability_of(last, BoostedStages)
+    is_boosted = boosted is not None and boosted.applies(last)
+    if not is_boosted and capability_of(last, ShiftedTables) is None:
+        return None
+    member = as_member(_fitted(model, samples, plan.seed), samples.X, samples.y)
+    form, y = trees_of_member(member), samples.y
+    if form is None:
+        return None
+    if is_boosted:
+        y = held_out_residuals(samples, plan.seed, lambda part: _fitted(model, part, plan.seed))
+    thresholds = thresholds_of(y)
+    table = distributions(member, form, samples.X, y, thresholds, samples.sample_weight)
+    read = replace(member, tensor=form.samples)
+    return (member, read), Leaves(form.nodes, table, thresholds, is_boosted)
 
 
-def leaf_quantiles(model: Any, plan: Plan, samples: Samples) -> Trained:
-    """Fit trees or a forest, and store the distribution of the labels in their leaves."""
-    weights, thresholds = samples.sample_weight, thresholds_of(samples.y)
-    prefix = f"{model.steps[-1][0]}__" if isinstance(model, Pipeline) else ""
-    fitted = clone(model)
-    if fitted.get_params().get(f"{prefix}random_state", 0) is None:
-        fitted.set_params(**{f"{prefix}random_state": plan.seed})
-    fitted.fit(samples.X, samples.y, **({} if weights is None else {f"{prefix}sample_weight": weights}))
-    fitted = with_distributions(fitted, samples.X, samples.y, thresholds, weights)
-    member = as_member(fitted, samples.X, (samples.y.reshape(-1, 1) <= thresholds).astype(float))
-    return (member,), Distribution(thresholds)
+def _fitted(model: Any, samples: Samples, seed: int) -> Any:
+    """Return a clone of a model after its own fit."""
+    options: Any = {"sample_weight": samples.sample_weight, "random_state": np.random.RandomState(seed)}
+    return fit_clone(model, samples.X, samples.y, **options)
+
+
+def held_out_residuals(samples: Samples, seed: int, fit: Callable[[Samples], Any]) -> np.ndarray:
+    """Return the residual of each sample, of a model fitted on the other folds."""
+    residuals = np.empty(len(samples.y))
+    for _, kept, held_out in _folds(samples, SCALE_FOLDS, seed):
+        part = samples.take(held_out)
+        residuals[held_out] = part.y - np.ravel(fit(samples.take(kept)).predict(part.X))
+    return residuals
 
 
 def residual_quantiles(plan: Plan, samples: Samples) -> Trained:
@@ -169,9 +174,7 @@ def residual_members(plan: Plan, samples: Samples) -> Trained:
     if is_given(plan.estimator):
         residuals = residuals_of(own, samples)
     else:
-        residuals = np.empty(len(samples.y))
-        for _, kept, held_out in _folds(samples, SCALE_FOLDS, plan.seed):
-            residuals[held_out] = residuals_of(plan.trained(samples.take(kept)), samples.take(held_out))
+        residuals = held_out_residuals(samples, plan.seed, lambda part: plan.trained(part).estimator)
     smallest = SMALLEST * spread_of(residuals)[1]
     model = template(plan.estimator)
     if conversion.is_onnx_source(model):

@@ -30,7 +30,7 @@ CLASSES = {
     "OrtSetClassifier": (OrtSetClassifier, FittedSets),
 }
 BASES = (
-    *(bases.Increments, bases.Separate, bases.Distribution, bases.Centre, bases.Copies, bases.Laplace),
+    *(bases.Increments, bases.Separate, bases.Leaves, bases.Centre, bases.Copies, bases.Laplace),
     *(bases.Folds, sets.SetScores, sets.Probabilities, sets.Scaled, sets.Isotonic),
 )
 RECORDS: Mapping[str, RecordType] = {

@@ -59,14 +59,36 @@ def test_forest_has_the_weights_of_quantile_forests():
     """Weights of Meinshausen (2006), by the leaves that samples share, at the stored labels."""
     model = RandomForestRegressor(7, min_samples_leaf=5, random_state=0)
     trained = OrtIntervalRegressor(model, random_state=0, calibration=100).fit(X, Y)
-    member, base = trained.estimators_[0], trained._fitted.base
-    forest = member.estimator
+    forest, base = trained.estimators_[0].estimator, trained._fitted.base
     train = np.flatnonzero(np.isin(sample_keys(X, Y), trained._fitted.trained_on))
     leaves, new = forest.apply(X[train]), forest.apply(X_NEW[:50])
     shared = (new[:, None, :] == leaves[None, :, :]).astype(float)
     weights = (shared / shared.sum(axis=1, keepdims=True)).mean(axis=2)
-    below = Y[train][:, None] <= base.thresholds[None, 1:]
-    np.testing.assert_allclose(member.predict(X_NEW[:50])[:, 1:], weights @ below, atol=1e-5)
+    below = np.searchsorted(base.thresholds, Y[train])[:, None] <= np.arange(len(base.thresholds))
+    below[:, 0] = False
+    found = trained._fitted.measured(X_NEW[:50], Y_NEW[:50], np.zeros(50, int), ()).values
+    rows = (weights @ below)[:, None]
+    share = (trained.levels_[:, None] - rows[..., :-1]) / np.maximum(np.diff(rows), 1e-3)
+    expected = base.thresholds[0] + np.clip(share, 0, 1) @ np.diff(base.thresholds)
+    np.testing.assert_allclose(found, expected, atol=1e-3)
+
+
+@pytest.mark.parametrize("loss", ["squared_error", "absolute_error"])
+def test_boosting_adds_quantiles_of_residuals_to_its_own_prediction(loss):
+    """A tree of one split: quantiles of residuals of other folds on either side, as in its leaves."""
+    model = GradientBoostingRegressor(n_estimators=1, max_depth=1, loss=loss, subsample=0.5)
+    settings = {"levels": [0.25], "random_state": 0}
+    trained = OrtIntervalRegressor(model, **settings).fit(X, Y, X_cal=X_NEW[:200], y_cal=Y_NEW[:200])
+    again = OrtIntervalRegressor(model, **settings).fit(X, Y, X_cal=X_NEW[:200], y_cal=Y_NEW[:200])
+    (own,), values = trained.estimators_, trained._fitted.measured(X, Y, np.zeros(400, int), ()).values
+    shifts = values - own.predict(X)[:, None]
+    sides = own.estimator.apply(X).ravel()
+    assert len(np.unique(shifts.round(5), axis=0)) == len(np.unique(sides)) == 2
+    residuals = Y - own.predict(X)
+    for side in np.unique(sides):
+        shares = (residuals[sides == side, None] <= shifts[sides == side]).mean(axis=0)
+        np.testing.assert_allclose(shares, trained.levels_, atol=0.06)
+    np.testing.assert_array_equal(again.predict_quantiles(X_NEW), trained.predict_quantiles(X_NEW))
 
 
 def test_laplace_has_the_posterior_of_bayesian_regression():

@@ -10,7 +10,7 @@ import numpy as np
 from onnx import ModelProto, TensorProto
 
 from ...graphs import GraphBuilder, initializer_arrays
-from ..fusion import ML, FusedForm, attribute_of, computes, replace_tensors
+from ..fusion import ML, ML_OPSET, FusedForm, attribute_of, computes, replace_tensors
 from ..parameters import Access
 from ..writer import ModelWriter
 
@@ -240,15 +240,18 @@ class FusedTrees(FusedForm):
             targets, weights = self._trees_of_leaves() % self.n_scores, values
             self._write(op, self.sums, self.n_scores, np.arange(len(values)), targets, weights, base)
             return
-        flat = values.reshape(len(values), -1)
-        is_written = flat != 0
-        is_written[:, 0] |= ~is_written.any(axis=1)  # every leaf has a value
-        leaves, targets = np.nonzero(is_written)
         several = values.ndim > 2
         output = op.unique("TreeEnsembleRegressor") if several else self.sums
-        self._write(op, output, flat.shape[1], leaves, targets, flat[leaves, targets], base)
+        self.write_rows(op, output, values.reshape(len(values), -1), base)
         if several:
             op.node("Reshape", output, [-1, *values.shape[1:]], outputs=[self.sums])
+
+    def write_rows(self, op: GraphBuilder, output: str, table: np.ndarray, base: Any = ()) -> None:
+        """Append the sums of the rows of a table, one for each leaf, that samples reach; float32."""
+        is_written = table != 0
+        is_written[:, 0] |= ~is_written.any(axis=1)  # every leaf has a value
+        leaves, targets = np.nonzero(is_written)
+        self._write(op, output, table.shape[1], leaves, targets, table[leaves, targets], base)
 
     def _write_numbers(self, op: GraphBuilder) -> None:
         leaves = np.arange(int(self.nodes.is_leaf.sum()))
@@ -274,7 +277,8 @@ class FusedTrees(FusedForm):
         tree = np.repeat(np.arange(len(nodes.sizes)), nodes.sizes)
         number = np.arange(len(tree)) - (np.cumsum(nodes.sizes) - nodes.sizes)[tree]
         of_leaf = np.flatnonzero(is_leaf)[leaves]
-        options: Any = {"domain": ML, "outputs": [output], "n_targets": int(n_targets)}
+        options: Any = {"domain": ML, "domain_version": ML_OPSET, "outputs": [output]}
+        options["n_targets"] = int(n_targets)
         options |= {"post_transform": "NONE", "aggregate_function": "SUM"}
         options["base_values"] = list(map(float, base)) or None
         op.node("TreeEnsembleRegressor", self.samples, **options)
