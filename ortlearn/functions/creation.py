@@ -77,7 +77,8 @@ def differentiable(
     source = open_source(model, X, dtype)
     scores = source.scores
     if source.estimator is not None and scores is not None and not is_trainer(model):
-        is_density = output == "score_samples" and hasattr(last_step(model) or model, "get_precision")
+        last = last_step(model) or model
+        is_density = output == "score_samples" and hasattr(last, "get_precision") and hasattr(last, "mean_")
         if output == "transform" and hasattr(model, "predict") and not scores.transformed:
             with suppress(ConversionError, AttributeError):  # of predictors that are no step of a graph
                 source = open_transformation(source, X, dtype)
