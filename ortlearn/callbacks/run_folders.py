@@ -17,6 +17,8 @@ __all__ = ["claim", "earlier_checkpoints", "folder_to_resume", "held_folder", "r
 RUN = "_checkpoint_run"
 #: Locks of the trainings of this process, by task and callback.
 LOCKS: dict[tuple[Any, str], RunLock] = {}
+#: Folders of the trainings of this process, by callback; a resumed training may end without writing a file.
+USED: dict[str, set[Path]] = {}
 
 
 def _make_folder(folder: Path, root: Path) -> None:
@@ -65,6 +67,7 @@ def claim(estimator: Any, context: Any, root: Path, folder: Path, writer: str) -
             raise _in_use(folder / name, error) from None
         try:
             free = written_by(filter(is_checkpoint, checkpoint_paths(lock.folder, nested=False))) != writer
+            free = free and lock.folder not in USED.get(writer, ())
         except BaseException:
             lock.release()
             raise
@@ -72,6 +75,7 @@ def claim(estimator: Any, context: Any, root: Path, folder: Path, writer: str) -
             break
         lock.release()
     LOCKS[context, writer] = lock
+    USED.setdefault(writer, set()).add(lock.folder)
     if name:
         setattr(estimator, RUN, name)
     return lock.folder

@@ -13,7 +13,6 @@ from ..exceptions import CalibrationWarning, warn_user
 from ..preprocessing.columns import count_samples
 
 __all__ = [
-    "as_rows",
     "check_groups",
     "group_rows",
     "kept_groups",
@@ -28,11 +27,6 @@ REUSED = (
 )
 #: Share of calibration samples among the training samples that is an error of the caller.
 MOST_SHARED = 0.5
-
-
-def as_rows(X: Any) -> Any:
-    """Return X, a sparse matrix of any format as CSR or CSC."""
-    return X.tocsr() if issparse(X) and X.format not in ("csr", "csc") else X
 
 
 def numeric_labels(y: Any, name: str = "y") -> np.ndarray:

@@ -35,8 +35,8 @@ TINY = 1e-3
 
 
 def named(op: GraphBuilder, name: str, value: np.ndarray, dtype: np.dtype | None = None) -> str:
-    """Add a constant under a given name."""
-    op.claim(name)
+    """Add a constant under a given name, with a number if a tensor of a given file has it."""
+    name = name if op.claim(name) else op.unique(name)
     array = np.asarray(value, dtype=dtype or op.float_dtype)
     op.initializers.append(numpy_helper.from_array(array, name))
     return name

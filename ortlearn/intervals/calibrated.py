@@ -3,19 +3,34 @@
 from __future__ import annotations
 
 from numbers import Integral
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.utils import get_tags
+from sklearn.base import is_classifier
+from sklearn.utils import check_random_state, get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from .. import conversion
 from ..exceptions import PackageError
-from ..problem.samples import Samples
-from .arguments import check_groups, group_rows
+from ..fitting.trainer import draw_seed
+from ..problem.samples import Samples, check_lengths
+from .arguments import check_groups, group_rows, kept_groups, sample_keys, warn_of_trained
+from .conformal import needed
+from .fitted import too_few
 from .members import template
 
-__all__ = ["CalibratedMethods"]
+__all__ = ["CalibratedMethods", "FittedValue", "Parts"]
+
+
+class Parts(NamedTuple):
+    """Training and calibration samples, the groups of these, and a seed."""
+
+    samples: Samples
+    held_out: Samples
+    groups: tuple  # names of groups of sufficient size
+    rows: np.ndarray  # number of the group of each calibration sample
+    keys: np.ndarray  # numbers that recognise training samples
+    seed: int
 
 
 class FittedValue:
@@ -43,6 +58,8 @@ class CalibratedMethods:
 
     estimator: Any
     calibration: Any
+    group_min_size: int
+    random_state: Any
     _fitted: Any
 
     estimators_ = FittedValue(lambda fitted: [m.estimator for m in fitted.members if not m.tensor])
@@ -91,17 +108,50 @@ class CalibratedMethods:
             raise ValueError(f"groups must be of the type of those of fit, such as {known[0]!r}.")
         return group_rows(found, known, n)
 
-    def _split(
-        self, samples: Samples, groups: Any, random_state: Any, classes: Any = None
-    ) -> tuple[Samples, Samples, Any]:
+    def _given(self, y: Any, name: str = "y") -> np.ndarray:
+        """Return checked labels of ``fit``."""
+        raise NotImplementedError
+
+    def _labels(self, y: Any) -> np.ndarray:
+        """Return labels as the numbers that calibration compares."""
+        return self._given(y)
+
+    def _check_count(self, n: int, coverage: float) -> None:
+        """Raise a ValueError if calibration samples are too few."""
+        if n < needed(coverage):
+            raise too_few(n, coverage)
+
+    def _parts(
+        self, given: Samples, groups: Any, given_cal: tuple[Any, Any, Any], coverage: float, splits: bool
+    ) -> Parts:
+        """Return the parts of the samples of ``fit``; unless it ``splits``, all are in both."""
+        random_state = check_random_state(self.random_state)
+        samples = given.with_checked_weights()
+        check_lengths(samples.X, samples.y)
+        groups, seed = check_groups(groups, len(samples.y)), draw_seed(random_state) % 2**31
+        held_out, (X_cal, y_cal, groups_cal) = samples, given_cal
+        if X_cal is not None:
+            held_out = Samples(X_cal, self._given(y_cal, "y_cal"))
+            check_lengths(held_out.X, held_out.y)
+            groups = check_groups(groups_cal, len(held_out.y))
+        elif splits:
+            samples, held_out, groups = self._split(samples, groups, random_state)
+        self._check_count(len(held_out.y), coverage)
+        keys = sample_keys(samples.X, samples.y)
+        if X_cal is not None:
+            warn_of_trained(keys, held_out.X, held_out.y)
+        names = kept_groups(groups, max(self.group_min_size, needed(coverage)))
+        return Parts(samples, held_out, names, group_rows(groups, names, len(held_out.y)), keys, seed)
+
+    def _split(self, samples: Samples, groups: Any, random_state: Any) -> tuple[Samples, Samples, Any]:
         """Return training samples, some of each class first, calibration samples, and the groups of these."""
         n, share = len(samples.y), self.calibration
         count = int(share) if isinstance(share, Integral) else int(np.ceil(share * n))
         if count >= n:
             raise ValueError(f"calibration={share!r} leaves none of {n} samples for training.")
         order = random_state.permutation(n)
-        if classes is not None:  # the classes of a stretch of the order have about equal shares
-            order = order[np.argsort(_shares(classes[order]), kind="stable")]
+        if is_classifier(self):  # the classes of a stretch of the order have about equal shares
+            order = order[np.argsort(_shares(samples.y[order]), kind="stable")]
         held_out, kept = np.sort(order[:count]), np.sort(order[count:])
         return samples.take(kept), samples.take(held_out), None if groups is None else groups[held_out]
 

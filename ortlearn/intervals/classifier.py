@@ -8,17 +8,14 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
-from sklearn.utils import check_random_state, column_or_1d
+from sklearn.utils import column_or_1d
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 
 from ..estimators.display import DisplayMixin
-from ..fitting.trainer import draw_seed
-from ..problem.samples import Samples, check_lengths
-from .arguments import as_rows, check_groups, group_rows, kept_groups, sample_keys, warn_of_trained
+from ..problem.samples import Samples
 from .calibrated import FittedValue
-from .conformal import checked_coverage, needed
-from .fitted import too_few
+from .conformal import checked_coverage
 from .fitted_sets import FittedSets
 from .members import Member, as_member, is_given, new_optimizer
 from .predictions import SetPredictions
@@ -192,37 +189,28 @@ class OrtSetClassifier(
             If calibration samples are training samples.
         """
         self._validate_params()
-        coverage, random_state = checked_coverage(self.coverage), check_random_state(self.random_state)
-        samples = Samples(as_rows(X), _classes(y), sample_weight).with_checked_weights()
-        check_lengths(samples.X, samples.y)
-        groups, seed = check_groups(groups, len(samples.y)), draw_seed(random_state) % 2**31
-        if X_cal is None:
-            samples, held_out, groups = self._split(samples, groups, random_state, samples.y)
-        else:
-            held_out = Samples(as_rows(X_cal), _classes(y_cal))
-            check_lengths(held_out.X, held_out.y)
-            groups = check_groups(groups_cal, len(held_out.y))
-        self._check_count(len(held_out.y), coverage)
-        keys = sample_keys(samples.X, samples.y)
-        if X_cal is not None:
-            warn_of_trained(keys, held_out.X, held_out.y)
-        if is_given(self.estimator):
+        coverage = checked_coverage(self.coverage)
+        given = Samples(X, self._given(y), sample_weight)
+        parts = self._parts(given, groups, (X_cal, y_cal, groups_cal), coverage, True)
+        samples, held_out, is_own = parts.samples, parts.held_out, is_given(self.estimator)
+        if is_own:
             member = as_member(self.estimator, samples.X, samples.y)
         else:
-            optimizer = new_optimizer(self.estimator, seed)
+            optimizer = new_optimizer(self.estimator, parts.seed)
             member = Member(optimizer.fit(samples.X, samples.y, sample_weight=samples.sample_weight))
         classes = getattr(member.estimator, "classes_", None)
         if not isinstance(classes, np.ndarray) or not hasattr(member.estimator, "predict_proba"):
             raise ValueError("OrtSetClassifier takes a classifier of one label with probabilities.")
-        member = replace(member, gives="probabilities")
-        center = "model" if is_given(self.estimator) else "median"
-        base = SetScores(METHODS[self.method], Probabilities())
-        fitted = FittedSets(
-            (member,), base, np.zeros(0), coverage, center, True, trained_on=keys, classes=classes
+        members, base = (
+            (replace(member, gives="probabilities"),),
+            SetScores(METHODS[self.method], Probabilities()),
         )
-        names = kept_groups(groups, max(self.group_min_size, needed(coverage)))
-        rows, numbers = group_rows(groups, names, len(held_out.y)), _numbers(held_out.y, classes)
-        self._fitted = self._calibrated(fitted, held_out, numbers, rows, names)
+        center, levels = "model" if is_own else "median", np.zeros(0)
+        fitted = FittedSets(
+            members, base, levels, coverage, center, True, trained_on=parts.keys, classes=classes
+        )
+        numbers = _numbers(held_out.y, classes)
+        self._fitted = self._calibrated(fitted, held_out, numbers, parts.rows, parts.groups)
         return self
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, groups: Any = None) -> OrtSetClassifier:  # type: ignore[override]
@@ -253,7 +241,7 @@ class OrtSetClassifier(
             If the first call lacks a class, or a later one has other classes.
         """
         if classes is not None:
-            known = np.unique(_classes(y)) if self._fitted is None else self._fitted.classes
+            known = np.unique(self._given(y)) if self._fitted is None else self._fitted.classes
             if other := sorted({*np.asarray(classes).tolist()} ^ {*known.tolist()}, key=str):
                 raise ValueError(
                     f"The classes {other} are not both in classes and among those of the first call, whose "
@@ -263,9 +251,7 @@ class OrtSetClassifier(
 
     def _check_count(self, n: int, coverage: float) -> None:
         """Raise a ValueError if calibration samples are too few."""
-        kept = n if self.probabilities is None else n // 2
-        if kept < needed(coverage):
-            raise too_few(kept, coverage)
+        super()._check_count(n if self.probabilities is None else n // 2, coverage)
 
     def _calibrated(
         self, fitted: FittedSets, held_out: Samples, numbers: np.ndarray, rows: np.ndarray, names: tuple
@@ -284,18 +270,17 @@ class OrtSetClassifier(
         changed = fitted.with_probabilities(self.probabilities, held_out.take(second).X, numbers[second])
         return changed.calibrated_on(held_out.take(first).X, numbers[first], rows[first], names)
 
+    def _given(self, y: Any, name: str = "y") -> np.ndarray:
+        """Return labels of shape (n,)."""
+        if y is None:
+            raise ValueError(f"{name} is missing: requires y to be passed, but the target y is None.")
+        y = column_or_1d(y, warn=True)
+        check_classification_targets(y)
+        return y
+
     def _labels(self, y: Any) -> np.ndarray:
         """Return the numbers of classes."""
-        return _numbers(_classes(y), self._model().classes)
-
-
-def _classes(y: Any) -> np.ndarray:
-    """Return labels of shape (n,)."""
-    if y is None:
-        raise ValueError("y is missing: requires y to be passed, but the target y is None.")
-    y = column_or_1d(y, warn=True)
-    check_classification_targets(y)
-    return y
+        return _numbers(self._given(y), self._model().classes)
 
 
 def _numbers(y: np.ndarray, classes: np.ndarray) -> np.ndarray:

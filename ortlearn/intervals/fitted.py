@@ -112,6 +112,10 @@ class FittedIntervals:
     def _sessions(self) -> PerProcess:
         return PerProcess()
 
+    @cached_property
+    def _constants(self) -> dict[tuple[float, float], Calibration]:
+        return {}
+
     def check(self) -> None:
         """Raise a SavedFileError unless the parts that were read from a file belong together."""
         samples, n = self.calibrated, len(self.calibrated)
@@ -200,9 +204,13 @@ class FittedIntervals:
 
     def constants(self, coverage: float | None) -> Calibration:
         """Return the calibration constants for a coverage, by default the adapted one."""
-        wanted, aimed = self.aims(coverage)
-        if self.by_folds:
-            return self._fold_constants(wanted)
+        aims = self.aims(coverage)
+        if aims not in self._constants:
+            self._constants[aims] = self._fold_constants(*aims) if self.by_folds else self._computed(*aims)
+        return self._constants[aims]
+
+    def _computed(self, wanted: float, aimed: float) -> Calibration:
+        """Return the constants of split calibration for a coverage, and for that to aim at."""
         samples, columns = self.calibrated, self.columns(wanted)
         scores = samples.scores(columns)
         residuals = (samples.y - samples.values) / samples.scale
@@ -228,7 +236,7 @@ class FittedIntervals:
         ends = np.array([(1 - coverage) / 2, (1 + coverage) / 2])
         return np.abs(self.levels[None, :] - ends[:, None]).argmin(axis=1)
 
-    def _fold_constants(self, coverage: float) -> FoldCalibration:
+    def _fold_constants(self, coverage: float, aimed: float) -> FoldCalibration:
         samples = self.calibrated
         n, folds = len(samples), samples.rows
         residuals = samples.y[:, 0] - samples.values[np.arange(n), folds]

@@ -54,9 +54,9 @@ class FittedSets(FittedIntervals):
         """Return the scores of the true classes."""
         return np.take_along_axis(samples.values, samples.y, axis=1)[:, 0]
 
-    def constants(self, coverage: float | None) -> Calibration:
-        """Return the calibration constants for a coverage, by default the adapted one."""
-        (wanted, aimed), scores = self.aims(coverage), self.scores(self.calibrated)
+    def _computed(self, wanted: float, aimed: float) -> Calibration:
+        """Return the constants for a coverage, and for that to aim at."""
+        scores = self.scores(self.calibrated)
         parts = self.calibrated.parts(needed(wanted))
         found = np.array([[conformal_quantile(scores[own], aimed)] for own in parts])
         return SetCalibration(found + 4 * float(np.finfo(self.dtype).eps))  # true classes stay inside

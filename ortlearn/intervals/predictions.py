@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 from onnx import ModelProto
 
-from ..preprocessing.columns import count_samples
-from .arguments import as_rows
+from ..preprocessing.columns import as_array_like, count_samples
 from .calibrated import CalibratedMethods
 from .conformal import checked_coverage, checked_levels
 
@@ -66,7 +65,7 @@ class IntervalPredictions(CalibratedMethods):
         """
         given: Any = [coverage] if coverage is None or isinstance(coverage, Real) else coverage
         wanted = [None if value is None else checked_coverage(value) for value in given]
-        outputs = self._model().outputs(as_rows(X))
+        outputs = self._model().outputs(as_array_like(X))
         found = [self._predicted(X, value, groups, outputs) for value in wanted]
         ends = [np.stack([part["lower"], part["upper"]], axis=1) for part in found]
         return self._predicted(X, None, groups, outputs)["prediction"], np.stack(ends, axis=2)
@@ -114,7 +113,7 @@ class IntervalPredictions(CalibratedMethods):
     ) -> dict[str, np.ndarray]:
         """Return the outputs of the graph of intervals, for known outputs of the members."""
         model = self._model()
-        X = as_rows(X)
+        X = as_array_like(X)
         rows = None if groups is None else self._rows(groups, count_samples(X))
         return model.predict(X, coverage, rows, outputs)
 
@@ -155,7 +154,7 @@ class SetPredictions(CalibratedMethods):
         ndarray of shape (n_samples,)
             Classes of the largest calibrated probability; for a given model those that it predicts.
         """
-        return self._model().labels(as_rows(X))
+        return self._model().labels(as_array_like(X))
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Predict calibrated probabilities.
@@ -170,7 +169,7 @@ class SetPredictions(CalibratedMethods):
         ndarray of shape (n_samples, n_classes)
             Probabilities, in the order of ``classes_``.
         """
-        return self._model().probabilities(as_rows(X))
+        return self._model().probabilities(as_array_like(X))
 
     def predict_set(self, X: Any, coverage: Levels = None, groups: Any = None) -> Pair:
         """Predict, with sets of classes.
@@ -196,7 +195,7 @@ class SetPredictions(CalibratedMethods):
         ValueError
             If the calibration samples are too few for a coverage.
         """
-        model, X = self._model(), as_rows(X)
+        model, X = self._model(), as_array_like(X)
         rows = None if groups is None else self._rows(groups, count_samples(X))
         given: Any = [coverage] if coverage is None or isinstance(coverage, Real) else coverage
         wanted = [None if value is None else checked_coverage(value) for value in given]

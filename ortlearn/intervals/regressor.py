@@ -7,23 +7,13 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, RegressorMixin
-from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from ..estimators.display import DisplayMixin
-from ..fitting.trainer import draw_seed
-from ..problem.samples import Samples, check_lengths
-from .arguments import (
-    as_rows,
-    check_groups,
-    group_rows,
-    kept_groups,
-    numeric_labels,
-    sample_keys,
-    warn_of_trained,
-)
-from .conformal import checked_coverage, checked_levels, needed
-from .fitted import FittedIntervals, too_few
+from ..problem.samples import Samples
+from .arguments import numeric_labels
+from .conformal import checked_coverage, checked_levels
+from .fitted import FittedIntervals
 from .members import is_given
 from .methods import METHODS, Plan, fold_numbers
 from .predictions import IntervalPredictions
@@ -223,44 +213,32 @@ class OrtIntervalRegressor(
         """
         self._validate_params()
         coverage, levels = checked_coverage(self.coverage), self._all_levels()
-        samples = Samples(as_rows(X), numeric_labels(y), sample_weight).with_checked_weights()
-        check_lengths(samples.X, samples.y)
-        groups, by_folds = check_groups(groups, len(samples.y)), self.method == "cv+"
-        random_state = check_random_state(self.random_state)
-        plan_seed = draw_seed(random_state) % 2**31
+        given, by_folds = Samples(X, self._given(y), sample_weight), self.method == "cv+"
         if by_folds:
-            self._check_folds(samples, groups, X_cal)
-            held_out = samples
-        elif X_cal is None:
-            samples, held_out, groups = self._split(samples, groups, random_state)
-        else:
-            held_out = Samples(as_rows(X_cal), numeric_labels(y_cal, "y_cal"))
-            check_lengths(held_out.X, held_out.y)
-            groups = check_groups(groups_cal, len(held_out.y))
-        if len(held_out.y) < needed(coverage):
-            raise too_few(len(held_out.y), coverage)
-        keys = sample_keys(samples.X, samples.y)
-        if X_cal is not None:
-            warn_of_trained(keys, held_out.X, held_out.y)
-        plan = Plan(self.estimator, levels, plan_seed, self.normalize, self.n_members)
-        members, base = METHODS[self.method](plan, samples)
-        given = is_given(self.estimator)
-        center = self.center or ("model" if given else "median")
-        keeps_own = given or self.method in ("residual", "laplace")
+            self._check_folds(given, groups, X_cal)
+        parts = self._parts(given, groups, (X_cal, y_cal, groups_cal), coverage, not by_folds)
+        plan = Plan(self.estimator, levels, parts.seed, self.normalize, self.n_members)
+        members, base = METHODS[self.method](plan, parts.samples)
+        is_own = is_given(self.estimator)
+        center = self.center or ("model" if is_own else "median")
+        keeps_own = is_own or self.method in ("residual", "laplace")
         if center == "model" and not keeps_own:
             raise ValueError(
                 f"center='model' takes a fitted model, or method='residual': with method={self.method!r} "
                 "nothing but quantiles is trained."
             )
         fitted = FittedIntervals(
-            members, base, levels, coverage, center, keeps_own, by_folds, trained_on=keys
+            members, base, levels, coverage, center, keeps_own, by_folds, trained_on=parts.keys
         )
-        names = kept_groups(groups, max(self.group_min_size, needed(coverage)))
-        rows = group_rows(groups, names, len(held_out.y))
+        rows, held_out = parts.rows, parts.held_out
         if by_folds:
-            rows = fold_numbers(len(samples.y), self.n_members, plan_seed)
-        self._fitted = fitted.calibrated_on(held_out.X, held_out.y, rows, names)
+            rows = fold_numbers(len(held_out.y), self.n_members, parts.seed)
+        self._fitted = fitted.calibrated_on(held_out.X, held_out.y, rows, parts.groups)
         return self
+
+    def _given(self, y: Any, name: str = "y") -> np.ndarray:
+        """Return labels as numbers."""
+        return numeric_labels(y, name)
 
     def _check_folds(self, samples: Samples, groups: Any, X_cal: Any) -> None:
         """Raise a ValueError for arguments that CV+ does not take."""

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
+from ..preprocessing.columns import as_array_like
 from ..problem.samples import check_lengths
-from .arguments import as_rows, numeric_labels, warn_of_trained
+from .arguments import warn_of_trained
 from .bases import Folds
 from .calibrated import CalibratedMethods
 from .conformal import needed
@@ -24,10 +23,6 @@ class CalibrationUpdates(CalibratedMethods):
     _validate_params: Any
     step: float
     window: int
-
-    def _labels(self, y: Any) -> np.ndarray:
-        """Return labels as numbers."""
-        return numeric_labels(y)
 
     def recalibrate(self, X: Any, y: Any, groups: Any = None) -> Any:
         """Replace the calibration samples: the numbers of the file change, and nothing else.
@@ -56,7 +51,7 @@ class CalibrationUpdates(CalibratedMethods):
         CalibrationWarning
             If the samples are training samples.
         """
-        model, X, y = self._model(), as_rows(X), self._labels(y)
+        model, X, y = self._model(), as_array_like(X), self._labels(y)
         if len(y) < needed(model.coverage):
             raise too_few(len(y), model.coverage)
         warn_of_trained(model.trained_on, X, y)
@@ -97,7 +92,7 @@ class CalibrationUpdates(CalibratedMethods):
         if self._fitted is None:
             return self.fit(X, y, groups=groups)
         self._validate_params()
-        model, X, y = self._model(), as_rows(X), self._labels(y)
+        model, X, y = self._model(), as_array_like(X), self._labels(y)
         check_lengths(X, y)
         if model.by_folds:
             raise ValueError("partial_fit adapts split calibration: use another method than 'cv+'.")

@@ -14,9 +14,10 @@ from pathlib import Path
 
 import numpy as np
 from onnx import helper, numpy_helper
-from sklearn.linear_model import Ridge
+from sklearn.ensemble import GradientBoostingRegressor
+from sklearn.linear_model import LogisticRegression, Ridge
 
-from ortlearn import OrtGradientOptimizer, onnx_files
+from ortlearn import OrtGradientOptimizer, OrtIntervalRegressor, OrtSetClassifier, onnx_files
 from ortlearn.data.opening import open_source
 from ortlearn.data.sample_blocks import SampleBlock
 from ortlearn.exceptions import OrtlearnError
@@ -69,9 +70,18 @@ def opening(data: bytes) -> str:
 
 
 @cache
-def _saved() -> Content:
+def _saved(number: int) -> Content:
+    """Return the content of the file of an optimizer, of intervals by trees, or of sets."""
+    if number == 0:
+        estimator = _trained()
+    elif number == 1:
+        trees = GradientBoostingRegressor(n_estimators=2, max_depth=2)
+        estimator = OrtIntervalRegressor(trees, coverage=0.5, random_state=0).fit(X, Y)
+    else:
+        settings = {"coverage": 0.5, "probabilities": "isotonic", "calibration": 20, "random_state": 0}
+        estimator = OrtSetClassifier(LogisticRegression(), **settings).fit(X, Y > 0)
     with tempfile.TemporaryDirectory() as folder:
-        save(_trained(), Path(folder) / "saved.zip")
+        save(estimator, Path(folder) / "saved.zip")
         return read(Path(folder) / "saved.zip")
 
 
@@ -79,7 +89,8 @@ def saved_estimators(data: bytes) -> str:
     """Load a saved estimator whose manifest or files were edited, with right checksums or wrong ones."""
     if len(data) < 2:
         return "short"
-    content, names = _saved(), sorted(_saved().files)
+    content = _saved(data[0] // 3 % 3)
+    names = sorted(content.files)
     manifest, files = json.dumps(content.manifest).encode(), dict(content.files)
     if data[0] % 3 == 0:
         whole = edited(packed(content), data[2:])
@@ -103,7 +114,10 @@ def saved_estimators(data: bytes) -> str:
         path = Path(folder) / "edited.zip"
         path.write_bytes(whole)
         try:
-            load_estimator(path).predict(X)
+            estimator = load_estimator(path)
+            estimator.predict(X)
+            if hasattr(estimator, "predict_interval"):
+                estimator.predict_interval(X)
         except OrtlearnError:
             return "refused"
     return "loaded"

@@ -12,6 +12,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from ortlearn import OrtGradientOptimizer, OrtIntervalRegressor
+from ortlearn.callbacks import ModelCheckpoint
+from ortlearn.graphs import map_names
 
 NETWORK = make_pipeline(StandardScaler(), MLPRegressor(hidden_layer_sizes=(8,), random_state=0))
 
@@ -58,6 +60,59 @@ def test_given_models_keep_their_predictions():
     np.testing.assert_array_equal(found["prediction"], expected["variable"].ravel())
     np.testing.assert_array_equal(found["variable"], expected["variable"])
     np.testing.assert_array_equal(trained.predict(rows), expected["variable"].ravel())
+
+
+def test_names_of_a_given_file_are_no_names_of_constants():
+    file = OrtGradientOptimizer(Ridge(), random_state=0).fit(*samples(50, 3)).get_trained_onnx()
+    names = iter(["calibration.interval", "quantiles.spread"])
+    taken = map_names(file, {tensor.name: next(names) for tensor in file.graph.initializer[:2]})
+    plain, trained = (OrtIntervalRegressor(part, random_state=0).fit(X, Y) for part in (file, taken))
+    found = run_file(trained.get_trained_onnx(), X_NEW.astype(np.float32))
+    np.testing.assert_array_equal(trained.predict_interval(X_NEW)[1], plain.predict_interval(X_NEW)[1])
+    for end, values in zip(("lower", "upper"), trained.predict_interval(X_NEW)[1][..., 0].T, strict=True):
+        np.testing.assert_allclose(found[end], values, rtol=1e-5, atol=1e-5)
+
+
+class Killed(Exception):
+    """The end of a process."""
+
+
+class Killer:
+    """Callback that ends a training after some epochs, of one member or of the next."""
+
+    def __init__(self, epochs):
+        self.left = epochs
+
+    def setup(self, estimator, context):
+        """Do nothing."""
+
+    def teardown(self, estimator, context):
+        """Do nothing."""
+
+    def on_fit_task_begin(self, estimator, context):
+        """Do nothing."""
+
+    def on_fit_task_end(self, estimator, context):
+        self.left -= context.task_name != "fit"
+        if self.left == 0:
+            raise Killed
+
+
+@pytest.mark.parametrize("method, epochs", [("cqr", 2), ("cv+", 2), ("cv+", 4)])
+def test_an_interrupted_training_is_resumed_from_its_checkpoints(method, epochs, tmp_path):
+    """The weights are bitwise those of a training without interruption."""
+
+    def fitted(folder, *others):
+        options = {"learning_rate": "Adam", "max_iter": 3, "batch_size": 100}
+        optimizer = OrtGradientOptimizer(Ridge(), **options)
+        optimizer.set_callbacks(ModelCheckpoint(folder, every=1, resume=True), *others)
+        settings = {"method": method, "n_members": 2, "random_state": 0}
+        return OrtIntervalRegressor(optimizer, **settings).fit(X, Y).predict_interval(X_NEW)[1]
+
+    whole = fitted(tmp_path / "whole")
+    with pytest.raises(Killed):
+        fitted(tmp_path / "parts", Killer(epochs))
+    np.testing.assert_array_equal(fitted(tmp_path / "parts"), whole)
 
 
 def test_width_follows_the_features():

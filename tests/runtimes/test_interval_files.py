@@ -1,10 +1,13 @@
-"""The file of an interval estimator gives the same intervals in Node."""
+"""Files and training packages of interval and set estimators give the same intervals and sets in Node."""
+
+import json
 
 import numpy as np
 import pytest
-from sklearn.linear_model import Ridge
+from sklearn.linear_model import LogisticRegression, Ridge
 
-from ortlearn import OrtIntervalRegressor
+from ortlearn import OrtIntervalRegressor, OrtSetClassifier
+from ortlearn.saving import export_training, load_training
 from tests.intervals.test_interval_regressor import X, Y
 
 from .conftest import modules_of, node
@@ -36,3 +39,45 @@ def test_intervals(tmp_path):
     points, intervals = trained.predict_interval(rows)
     expected = np.concatenate([points, intervals[:, 0, 0], intervals[:, 1, 0]])
     np.testing.assert_allclose(np.array(printed.split(), dtype=float), expected, rtol=1e-5)
+
+
+TRAINING = """
+import { load } from "./index.mjs";
+const [folder, result, X, y] = process.argv.slice(1);
+const trainer = await load(folder), rows = JSON.parse(X);
+const before = await trainer.predict(rows);
+await trainer.fit(rows, JSON.parse(y), { epochs: 2 });
+await trainer.save(result);
+console.log(JSON.stringify({ before, after: await trainer.predict(rows) }));
+"""
+
+
+@pytest.mark.parametrize(
+    "estimator, labels",
+    [
+        (OrtIntervalRegressor(Ridge(), method="residual", random_state=0), Y),
+        (OrtSetClassifier(LogisticRegression(), random_state=0), (Y > 10).astype(int)),
+    ],
+    ids=["intervals", "sets"],
+)
+def test_training_packages(estimator, labels, tmp_path):
+    """Node predicts as Python does, before and after it has trained; the calibration stays."""
+    folder, rows = modules_of("node"), X[:100].astype(np.float32)
+    estimator.fit(X, labels)
+    export_training(estimator, tmp_path / "package", learning_rate="Adam")
+    arguments = [
+        tmp_path / "package",
+        tmp_path / "trained",
+        *map(json.dumps, (rows.tolist(), labels[:100].tolist())),
+    ]
+    found = json.loads(node("--input-type=module", "-e", TRAINING, *arguments, folder=folder))
+    later = load_training(tmp_path / "trained")
+    for outputs, model in ((found["before"], estimator), (found["after"], later)):
+        if isinstance(estimator, OrtSetClassifier):
+            np.testing.assert_array_equal(outputs["set"], model.predict_set(rows)[1][:, :, 0])
+            continue
+        points, intervals = model.predict_interval(rows)
+        np.testing.assert_allclose(np.ravel(outputs["prediction"]), points, rtol=1e-4, atol=1e-4)
+        np.testing.assert_allclose(np.ravel(outputs["upper"]), intervals[:, 1, 0], rtol=1e-4, atol=1e-4)
+    assert later.estimators_[0].n_iter_ == estimator.estimators_[0].n_iter_ + 2
+    assert found["before"] != found["after"]
