@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import is_classifier
 from sklearn.utils import check_random_state, get_tags
+from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from .. import conversion
@@ -15,11 +16,21 @@ from ..exceptions import PackageError
 from ..fitting.trainer import draw_seed
 from ..problem.samples import Samples, check_lengths
 from .arguments import check_groups, group_rows, kept_groups, sample_keys, warn_of_trained
-from .conformal import needed
+from .conformal import checked_coverage, needed
 from .fitted import too_few
 from .members import template
 
-__all__ = ["CalibratedMethods", "FittedValue", "Parts"]
+__all__ = ["COMMON", "CalibratedMethods", "FittedValue", "Parts"]
+
+
+#: Constraints of the parameters that estimators share.
+COMMON: dict[str, Any] = {
+    **dict.fromkeys(("estimator", "coverage"), "no_validation"),
+    "calibration": [Interval(Real, 0, 1, closed="neither"), Interval(Integral, 1, None, closed="left")],
+    **dict.fromkeys(("group_min_size", "window"), [Interval(Integral, 1, None, closed="left")]),
+    "step": [Interval(Real, 0, 1, closed="left")],
+    "random_state": ["random_state"],
+}
 
 
 class Parts(NamedTuple):
@@ -89,6 +100,12 @@ class CalibratedMethods:
         """Return the fitted model."""
         check_is_fitted(self)
         return self._fitted
+
+    @staticmethod
+    def _coverages(coverage: Any) -> list[float | None]:
+        """Return checked coverages of a prediction."""
+        given = [coverage] if coverage is None or isinstance(coverage, Real) else coverage
+        return [None if value is None else checked_coverage(value) for value in given]
 
     def _packaged(self) -> tuple[Any, Any]:
         """Return the optimizer that a training package trains, and a function that adds the outputs."""

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
 from sklearn.utils import column_or_1d
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 
 from ..estimators.display import DisplayMixin
 from ..problem.samples import Samples
-from .calibrated import FittedValue
+from .calibrated import COMMON, FittedValue
 from .conformal import checked_coverage
 from .fitted_sets import FittedSets
 from .members import Member, as_member, is_given, new_optimizer
@@ -106,15 +105,9 @@ class OrtSetClassifier(
     """
 
     _parameter_constraints: dict = {
-        "estimator": "no_validation",
-        "coverage": "no_validation",
+        **COMMON,
         "method": [StrOptions(set(METHODS))],
         "probabilities": [StrOptions(set(FITS)), None],
-        "calibration": [Interval(Real, 0, 1, closed="neither"), Interval(Integral, 1, None, closed="left")],
-        "group_min_size": [Interval(Integral, 1, None, closed="left")],
-        "step": [Interval(Real, 0, 1, closed="left")],
-        "window": [Interval(Integral, 1, None, closed="left")],
-        "random_state": ["random_state"],
     }
 
     _fitted: FittedSets | None = None
@@ -201,14 +194,12 @@ class OrtSetClassifier(
         classes = getattr(member.estimator, "classes_", None)
         if not isinstance(classes, np.ndarray) or not hasattr(member.estimator, "predict_proba"):
             raise ValueError("OrtSetClassifier takes a classifier of one label with probabilities.")
-        members, base = (
-            (replace(member, gives="probabilities"),),
+        member, base = (
+            replace(member, gives="probabilities"),
             SetScores(METHODS[self.method], Probabilities()),
         )
-        center, levels = "model" if is_own else "median", np.zeros(0)
-        fitted = FittedSets(
-            members, base, levels, coverage, center, True, trained_on=parts.keys, classes=classes
-        )
+        common = (np.zeros(0), coverage, "model" if is_own else "median", True)
+        fitted = FittedSets((member,), base, *common, trained_on=parts.keys, classes=classes)
         numbers = _numbers(held_out.y, classes)
         self._fitted = self._calibrated(fitted, held_out, numbers, parts.rows, parts.groups)
         return self

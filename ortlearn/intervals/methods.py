@@ -176,12 +176,7 @@ def residual_members(plan: Plan, samples: Samples) -> Trained:
     else:
         residuals = held_out_residuals(samples, plan.seed, lambda part: plan.trained(part).estimator)
     smallest = SMALLEST * spread_of(residuals)[1]
-    model = template(plan.estimator)
-    if conversion.is_onnx_source(model):
-        raise ValueError(
-            "normalize=True trains a copy of the estimator, and an ONNX file is not trained anew: use "
-            "method='cqr'."
-        )
+    model = template(_retrained(plan, "normalize=True").estimator)
     scale = new_optimizer(clone(model), plan.seed, dtype=str(own.estimator._model().problem.dtype))
     scale.fit(samples.X, np.log(np.abs(residuals) + smallest), sample_weight=samples.sample_weight)
     return (own, Member(scale)), Centre(smallest)
@@ -189,19 +184,17 @@ def residual_members(plan: Plan, samples: Samples) -> Trained:
 
 def copies(plan: Plan, samples: Samples) -> Trained:
     """Train copies of the model by seeds."""
-    given = plan.given(samples)
-    template_plan = _retrained(plan, "ensemble") if given else plan
-    found = tuple(template_plan.trained(samples, seed) for seed in range(plan.n_members))
+    given, plan = plan.given(samples), _retrained(plan, "method='ensemble'")
+    found = tuple(plan.trained(samples, seed) for seed in range(plan.n_members))
     mean = np.mean([residuals_of(member, samples) for member in found], axis=0)
     return (*given, *found), Copies(float(np.sqrt(np.mean(mean**2))) or 1.0, bool(given))
 
 
 def folds(plan: Plan, samples: Samples) -> Trained:
     """Train a model without each fold."""
-    given = plan.given(samples)
-    template_plan = _retrained(plan, "cv+") if given else plan
+    given, plan = plan.given(samples), _retrained(plan, "method='cv+'")
     parts = _folds(samples, plan.n_members, plan.seed)
-    found = [template_plan.trained(samples.take(kept), number) for number, kept, _ in parts]
+    found = [plan.trained(samples.take(kept), number) for number, kept, _ in parts]
     return (*given, *found), Folds(bool(given))
 
 
@@ -212,15 +205,17 @@ def _folds(samples: Samples, count: int, seed: int) -> Iterator[tuple[int, np.nd
         yield number, np.flatnonzero(numbers != number), np.flatnonzero(numbers == number)
 
 
-def _retrained(plan: Plan, method: str) -> Plan:
+def _retrained(plan: Plan, what: str) -> Plan:
     """Return the plan for unfitted copies of a given model."""
+    if not is_given(plan.estimator):
+        return plan
     model = template(plan.estimator)
     if conversion.is_onnx_source(model):
         raise ValueError(
-            f"method={method!r} trains the model several times, and an ONNX file is not trained anew: use "
-            "method='cqr' or 'residual'."
+            f"{what} trains copies of the model, and an ONNX file is not trained anew: use method='cqr', or "
+            "'residual' without a scale."
         )
-    return Plan(clone(model), plan.levels, plan.seed, plan.normalize, plan.n_members)
+    return replace(plan, estimator=clone(model))
 
 
 def laplace(plan: Plan, samples: Samples) -> Trained:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,7 @@ from onnx import ModelProto
 
 from ..preprocessing.columns import as_array_like, count_samples
 from .calibrated import CalibratedMethods
-from .conformal import checked_coverage, checked_levels
+from .conformal import checked_levels
 
 __all__ = ["IntervalPredictions", "SetPredictions"]
 
@@ -63,9 +62,7 @@ class IntervalPredictions(CalibratedMethods):
         ValueError
             If the calibration samples are too few for a coverage.
         """
-        given: Any = [coverage] if coverage is None or isinstance(coverage, Real) else coverage
-        wanted = [None if value is None else checked_coverage(value) for value in given]
-        outputs = self._model().outputs(as_array_like(X))
+        wanted, outputs = self._coverages(coverage), self._model().outputs(as_array_like(X))
         found = [self._predicted(X, value, groups, outputs) for value in wanted]
         ends = [np.stack([part["lower"], part["upper"]], axis=1) for part in found]
         return self._predicted(X, None, groups, outputs)["prediction"], np.stack(ends, axis=2)
@@ -197,9 +194,7 @@ class SetPredictions(CalibratedMethods):
         """
         model, X = self._model(), as_array_like(X)
         rows = None if groups is None else self._rows(groups, count_samples(X))
-        given: Any = [coverage] if coverage is None or isinstance(coverage, Real) else coverage
-        wanted = [None if value is None else checked_coverage(value) for value in given]
-        outputs = model.outputs(X)
+        wanted, outputs = self._coverages(coverage), model.outputs(X)
         sets = [model.evaluate(X, model.constants(value), rows, outputs)["set"] for value in wanted]
         return self.predict(X), np.stack(sets, axis=2)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from ..estimators.display import DisplayMixin
 from ..problem.samples import Samples
 from .arguments import numeric_labels
+from .calibrated import COMMON
 from .conformal import checked_coverage, checked_levels
 from .fitted import FittedIntervals
 from .members import is_given
@@ -44,9 +45,10 @@ class OrtIntervalRegressor(
     method : {"cqr", "residual", "cv+", "ensemble", "laplace"}, default="cqr"
         ``"cqr"`` trains the quantiles of all levels and moves the ends of intervals (conformalized quantile
         regression), so that their width depends on the features: quantiles are outputs of one model that
-        cannot cross, distributions in the leaves of trees and forests, or models of one level each if the
-        estimator has a single output. For a given model, it trains a linear model of the quantiles of its
-        residuals. ``"residual"`` adds a quantile of the absolute residuals to the predictions of one model.
+        cannot cross, distributions in the leaves of trees, forests and boosting, or models of one level each
+        if the estimator has a single output. For a given model, it trains a linear model of the quantiles of
+        its residuals. ``"residual"`` adds a quantile of the absolute residuals to the predictions of one
+        model.
         ``"ensemble"`` and ``"laplace"`` do so in units of a standard deviation: of copies of the model with
         different seeds, or of the posterior of its last layer. All of these promise ``coverage``.
         ``"cv+"`` trains a model for each fold and holds no samples out; it promises ``2 * coverage - 1``, and
@@ -121,18 +123,12 @@ class OrtIntervalRegressor(
     """
 
     _parameter_constraints: dict = {
-        "estimator": "no_validation",
-        "coverage": "no_validation",
+        **COMMON,
         "levels": "no_validation",
         "method": [StrOptions(set(METHODS))],
-        "calibration": [Interval(Real, 0, 1, closed="neither"), Interval(Integral, 1, None, closed="left")],
         "center": [StrOptions({"median", "model"}), None],
         "normalize": ["boolean"],
         "n_members": [Interval(Integral, 2, None, closed="left")],
-        "group_min_size": [Interval(Integral, 1, None, closed="left")],
-        "step": [Interval(Real, 0, 1, closed="left")],
-        "window": [Interval(Integral, 1, None, closed="left")],
-        "random_state": ["random_state"],
     }
 
     _fitted: FittedIntervals | None = None
