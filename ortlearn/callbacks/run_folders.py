@@ -17,8 +17,8 @@ __all__ = ["claim", "earlier_checkpoints", "folder_to_resume", "held_folder", "r
 RUN = "_checkpoint_run"
 #: Locks of the trainings of this process, by task and callback.
 LOCKS: dict[tuple[Any, str], RunLock] = {}
-#: Folders of the trainings of this process, by callback; a resumed training may end without writing a file.
-USED: dict[str, set[Path]] = {}
+#: Folders of resumed trainings of this process, by callback; they may end without a new file.
+RESUMED: dict[str, set[Path]] = {}
 
 
 def _make_folder(folder: Path, root: Path) -> None:
@@ -67,7 +67,7 @@ def claim(estimator: Any, context: Any, root: Path, folder: Path, writer: str) -
             raise _in_use(folder / name, error) from None
         try:
             free = written_by(filter(is_checkpoint, checkpoint_paths(lock.folder, nested=False))) != writer
-            free = free and lock.folder not in USED.get(writer, ())
+            free = free and lock.folder not in RESUMED.get(writer, ())
         except BaseException:
             lock.release()
             raise
@@ -75,7 +75,6 @@ def claim(estimator: Any, context: Any, root: Path, folder: Path, writer: str) -
             break
         lock.release()
     LOCKS[context, writer] = lock
-    USED.setdefault(writer, set()).add(lock.folder)
     if name:
         setattr(estimator, RUN, name)
     return lock.folder
@@ -116,6 +115,7 @@ def folder_to_resume(context: Any, writer: str) -> Path | None:
     """Return the folder of a training if it has saved estimators; warn if it has only models."""
     folder = held_folder(context, writer)
     if any(folder.glob("*.zip")):
+        RESUMED.setdefault(writer, set()).add(folder)
         return folder
     models = checkpoint_paths(folder, nested=False)
     if models:
