@@ -67,7 +67,8 @@ ALLOWED = {
     "evaluation": BELOW_ESTIMATORS | {"estimators"},
     "lifecycle": BELOW_ESTIMATORS
     | {"callbacks", "estimators", "evaluation", "functions", "inspection", "_version"},
-    "cli": BELOW_ESTIMATORS | {"estimators", "evaluation", "inspection", "lifecycle", "_version"},
+    "compress": BELOW_ESTIMATORS | {"estimators", "evaluation"},
+    "cli": BELOW_ESTIMATORS | {"compress", "estimators", "evaluation", "inspection", "lifecycle", "_version"},
     "__main__": {"cli"},
     "": {"estimators", "intervals", "_version"},
 }

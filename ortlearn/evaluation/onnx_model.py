@@ -138,10 +138,14 @@ class OnnxModel(Model):
         for name in self._floats:
             if len(found[name]) == len(table):
                 check_no_missing(table, self, found[name])
+        return self.predictions_of(found, len(table))
+
+    def predictions_of(self, found: dict[str, Any], n_samples: int) -> Predictions:
+        """Return the predictions that outputs contain."""
         if self.label is None:
-            return Predictions(_column(found[self._ranked[0]], len(table), self.path))
-        values = _column(found[self.label], len(table), self.path)
-        matrix = self._score_matrix([found[name] for name in self._floats], len(table))
+            return Predictions(_column(found[self._ranked[0]], n_samples, self.path))
+        values = _column(found[self.label], n_samples, self.path)
+        matrix = self._score_matrix([found[name] for name in self._floats], n_samples)
         if matrix is None or not _are_probabilities(matrix):
             return Predictions(values, scores=matrix)
         return Predictions(values, np.hstack([1 - matrix, matrix]) if matrix.shape[1] == 1 else matrix)

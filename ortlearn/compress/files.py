@@ -1,0 +1,174 @@
+"""Models as ONNX files: how they are made, run on samples, scored and timed."""
+
+from __future__ import annotations
+
+import time
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from onnx import ModelProto
+from sklearn.model_selection import train_test_split
+from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import _num_samples
+
+from ..evaluation.bootstrap import Bootstrap
+from ..evaluation.metrics import Metrics, metrics_of
+from ..evaluation.onnx_model import OnnxModel
+from ..evaluation.predictions import Predictions
+from ..onnx_files.loading import is_onnx_source, read_onnx
+from ..preprocessing.column_reading import read_columns
+from ..preprocessing.estimator_checks import is_trainer
+from ..runtime.deployment import deployed_session
+from ..runtime.errors import runtime_errors
+from ..trainable.conversion import to_trainable
+
+__all__ = ["CHUNK", "File", "Samples", "as_file", "compared", "latencies", "split_samples"]
+
+#: Samples of one call.
+CHUNK = 1000
+#: Metrics of a report, the first one that of the gate.
+SHOWN = ("accuracy", "r2", "log_loss", "rmse")
+#: Rounds of calls whose median is the latency.
+ROUNDS = 15
+
+Samples = tuple[Any, Any]
+
+
+class File:
+    """An ONNX model that runs on samples as they are given."""
+
+    def __init__(self, model: ModelProto) -> None:
+        self.model = model
+        self.reader = OnnxModel(model, "the model")
+
+    @property
+    def classifies(self) -> bool:
+        """Whether an output has labels."""
+        return self.reader.label is not None
+
+    @cached_property
+    def session(self) -> Any:
+        """Session with the optimizations of a deployed file."""
+        return deployed_session(self.reader.model)
+
+    def feeds(self, X: Any) -> dict[str, np.ndarray]:
+        """Return an array for each input."""
+        return read_columns(X, self.reader.schema)
+
+    @runtime_errors()
+    def run(self, X: Any, names: list[str] | None = None) -> dict[str, np.ndarray]:
+        """Return outputs by name, computed in chunks."""
+        feeds, names = self.feeds(X), self.reader.outputs if names is None else names
+        count = len(next(iter(feeds.values())))
+        parts = [
+            self.session.run(names, {name: array[start : start + CHUNK] for name, array in feeds.items()})
+            for start in range(0, count, CHUNK)
+        ]
+        return {
+            name: np.concatenate(arrays) for name, arrays in zip(names, zip(*parts, strict=True), strict=True)
+        }
+
+    def matrix(self, X: Any) -> np.ndarray:
+        """Return probabilities or scores of the classes, or predicted numbers, of shape (n_samples, k)."""
+        found, count = self.run(X), _num_samples(X)
+        if self.classifies:
+            predictions = self.reader.predictions_of(found, count)
+            parts = (predictions.probabilities, predictions.scores)
+            return next(part for part in (*parts, predictions.values) if part is not None).reshape(count, -1)
+        return next(found[name] for name in self.reader.outputs).reshape(count, -1).astype(np.float64)
+
+    def predictions(self, X: Any, y: Any) -> Predictions:
+        """Return predictions; outputs of several numbers are scores if labels are class indices."""
+        if self.classifies:
+            return self.reader.predictions_of(self.run(X), _num_samples(X))
+        matrix = self.matrix(X)
+        if matrix.shape[1] > 1 and np.asarray(y).ndim == 1 and np.asarray(y).dtype.kind in "iub":
+            return Predictions(matrix.argmax(axis=1), scores=matrix)
+        return Predictions(matrix)
+
+    def metrics(self, X: Any, y: Any) -> Metrics:
+        """Return functions of sample weights by the name of the metric."""
+        predictions, labels = self.predictions(X, y), np.asarray(y)
+        if not self.classifies and predictions.scores is None:
+            values = predictions.values.reshape(len(labels), -1)
+            return _of_numbers(labels.reshape(values.shape).astype(np.float64), values)
+        classes = self.reader.classes if self.classifies else None
+        # scores alone only rank, and ranks of each resample take long
+        found = metrics_of(labels, Predictions(predictions.values, predictions.probabilities), classes)
+        return {name: found[name] for name in SHOWN if name in found}
+
+
+def _of_numbers(labels: np.ndarray, values: np.ndarray) -> Metrics:
+    """Return R2, the mean over outputs, and the root of the mean squared error."""
+
+    def errors(weights: np.ndarray) -> np.ndarray:
+        return np.asarray(weights @ (values - labels) ** 2)
+
+    def r2(weights: np.ndarray) -> float:
+        center = weights @ labels / weights.sum()
+        total = weights @ (labels - center) ** 2
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return float(np.mean(np.where(total > 0, 1 - errors(weights) / total, np.nan)))
+
+    return {"r2": r2, "rmse": lambda weights: float(np.sqrt(errors(weights).mean() / weights.sum()))}
+
+
+def as_file(model: Any, X: Any) -> tuple[ModelProto, Any]:
+    """Return a model as an ONNX file in floats, and the samples that the file takes.
+
+    Steps of a pipeline without an ONNX form stay in scikit-learn, and are applied to the samples.
+    """
+    if is_onnx_source(model):
+        return read_onnx(model)[0], X
+    if is_trainer(model):
+        return model.get_trained_onnx(), X
+    trainable = to_trainable(model, X=X)
+    steps = trainable.entry.sklearn_steps
+    file = trainable.with_weights(trainable.initial_weights(), fused=False)
+    return file, X if steps is None else steps.transform(X)
+
+
+def split_samples(X: Any, y: Any, held_out: Any, seed: int) -> tuple[Samples, Samples]:
+    """Return samples to compress with, and those to measure with; a share of X is stratified by class."""
+    if _num_samples(X) == 0:
+        raise ValueError("X has no samples: at least some are needed, to measure and to calibrate.")
+    if isinstance(held_out, tuple):
+        return (X, y), held_out
+    if not 0 < held_out < 1:
+        raise ValueError(f"held_out={held_out!r} must be a share between 0 and 1, or the tuple (X, y).")
+    rows = np.arange(_num_samples(X))
+    labels = None if y is None else np.asarray(y)
+    by_class = labels is not None and labels.ndim == 1 and labels.dtype.kind in "iubOUS"
+    options: dict[str, Any] = {"test_size": held_out, "random_state": seed}
+    try:
+        first, second = train_test_split(rows, stratify=labels if by_class else None, **options)
+    except ValueError:  # a class with a single sample, or few samples
+        first, second = train_test_split(rows, **options)
+    return tuple((_safe_indexing(X, part), None if y is None else labels[part]) for part in (first, second))  # type: ignore[return-value, index]
+
+
+def compared(old: File, new: File, samples: Samples, seed: int, old_X: Any = None) -> dict[str, dict]:
+    """Return each metric of two files with bootstrap intervals of both and of the difference."""
+    X, y = samples
+    before = old.metrics(X if old_X is None else old_X, y)
+    return Bootstrap(seed=seed).compare(before, new.metrics(X, y), np.ones(len(y)))
+
+
+def latencies(files: dict[str, File], samples: dict[str, Any], count: int) -> dict[str, float]:
+    """Return the median seconds of a call of each file with a number of samples; calls take turns."""
+    feeds = {}
+    for name, file in files.items():
+        found = file.feeds(samples[name])
+        feeds[name] = {
+            key: np.take(array, np.arange(count) % len(array), axis=0) for key, array in found.items()
+        }
+    times: dict[str, list[float]] = {name: [] for name in files}
+    repeats = max(1, 50 // count)
+    for _ in range(ROUNDS):
+        for name, file in files.items():
+            start = time.perf_counter()
+            for _ in range(repeats):
+                file.session.run(None, feeds[name])
+            times[name].append((time.perf_counter() - start) / repeats)
+    return {name: float(np.median(values)) for name, values in times.items()}

@@ -1,0 +1,153 @@
+"""Training of a graph on the answers of another model: soft labels, at several temperatures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from onnx import ModelProto, TensorProto, helper
+
+from ..estimators import OrtGradientOptimizer
+from ..exceptions import ConversionError, StartKeptWarning
+from ..graphs import append_nodes, extract_model
+from ..graphs.view import GraphView
+from ..losses.expressions import softplus
+from ..models.weight_names import restored_names
+from ..quiet import quiet
+from ..trainable.trainable_model import TrainableModel
+
+__all__ = ["ScoreGraph", "Term", "fit_answers", "tempered"]
+
+LABEL, LOSS = "label", "loss"
+
+
+@dataclass(frozen=True)
+class Term:
+    """A part of the loss: cross entropy at a temperature T, times T**2 (Hinton et al., 2015)."""
+
+    weight: float = 1.0
+    temperature: float = 1.0
+
+
+@dataclass(frozen=True)
+class ScoreGraph:
+    """The graph of the scores of a model, with the names of its file."""
+
+    model: ModelProto
+    score: str
+    link: str
+    n_outputs: int
+    classes: Any
+
+    @classmethod
+    def of(cls, trainable: TrainableModel) -> ScoreGraph:
+        """Return the score graph of a trainable one."""
+        scores = trainable.scores
+        if (
+            scores is None
+            or scores.positions is not None
+            or scores.task not in ("classification", "regression")
+        ):
+            raise ConversionError(
+                "Answers of this model cannot be trained on: it must be a classifier with one "
+                "label per sample, or a regressor."
+            )
+        model = restored_names(trainable.objective_graph(), trainable.original_names)
+        return cls(model, scores.score, scores.link, scores.n_outputs, scores.classes)
+
+    def targets(self, probabilities: np.ndarray) -> np.ndarray:
+        """Return columns of labels from a column per class."""
+        if self.link == "sigmoid" and self.n_outputs == 1 and probabilities.shape[1] == 2:
+            return probabilities[:, 1:]
+        return probabilities
+
+    def one_hot(self, y: Any, classes: Any) -> np.ndarray:
+        """Return labels as probabilities, or as numbers for a regressor."""
+        values = np.asarray(y)
+        if self.link == "identity":
+            return values.reshape(len(values), -1).astype(np.float64)
+        known = np.arange(max(self.n_outputs, 2)) if classes is None else np.asarray(classes)
+        found = values.reshape(-1, 1) == known.reshape(1, -1)
+        if not found.any(axis=1).all():
+            raise ValueError(
+                f"y has labels that are not classes of the model, which are {known.tolist()[:12]}."
+            )
+        return self.targets(found.astype(np.float64))
+
+    def with_loss(
+        self, model: ModelProto, terms: Sequence[Term], hints: Sequence[tuple[str, int, float]] = ()
+    ) -> ModelProto:
+        """Return a graph of the scores with a label input and the loss of each sample.
+
+        The columns of the labels are those of each term in turn, then of each hint, which is a tensor of the
+        graph with its number of columns and a weight: its mean squared distance from the labels.
+        """
+        op = GraphView(model).op
+        kind = op.type(self.score)
+        elem_type = TensorProto.FLOAT if kind is None else kind.elem_type
+        op.claim(LABEL)
+        start, parts = 0, []
+        for term in terms:
+            label = self._columns(op, start, self.n_outputs)
+            start += self.n_outputs
+            parts.append(op.Mul(self._loss(op, label, term.temperature), term.weight * term.temperature**2))
+        for tensor, width, weight in hints:
+            gap = op.Sub(op.Flatten(tensor), self._columns(op, start, width))
+            start += width
+            parts.append(op.Mul(op.ReduceMean(op.Mul(gap, gap), [1], keepdims=0), weight))
+        total = parts[0]
+        for part in parts[1:]:
+            total = op.Add(total, part)
+        op.node("Identity", total, outputs=[LOSS])
+        label = helper.make_tensor_value_info(LABEL, elem_type, [None, start])
+        loss = helper.make_tensor_value_info(LOSS, elem_type, [None])
+        return append_nodes(model, op, inputs=[label], outputs=[*model.graph.output, loss])
+
+    def _columns(self, op: Any, start: int, count: int) -> str:
+        return op.Slice(LABEL, [start], [start + count], [1])
+
+    def _loss(self, op: Any, label: str, temperature: float) -> str:
+        """Write the loss of each sample."""
+        if self.link == "identity":
+            gap = op.Sub(self.score, label)
+            return op.ReduceSum(op.Mul(op.Mul(gap, gap), 0.5), [1], keepdims=0)
+        score = self.score if temperature == 1 else op.Mul(self.score, 1 / temperature)
+        if self.link == "sigmoid":
+            losses = op.Sub(softplus(op, score), op.Mul(label, score))
+            return op.ReduceSum(losses, [1], keepdims=0)
+        return op.Neg(op.ReduceSum(op.Mul(label, op.LogSoftmax(score, axis=1)), [1], keepdims=0))
+
+    def part(self, tensors: Sequence[str]) -> ModelProto:
+        """Return the graph of some of its tensors."""
+        return extract_model(self.model, tensors)
+
+
+def tempered(probabilities: np.ndarray, temperature: float) -> np.ndarray:
+    """Return probabilities at a temperature: proportional to ``p ** (1 / T)``."""
+    powers = np.clip(probabilities, 1e-6, None) ** (1 / temperature)
+    return powers / powers.sum(axis=1, keepdims=True)
+
+
+def fit_answers(
+    model: ModelProto,
+    X: Any,
+    labels: np.ndarray,
+    weights: Sequence[str],
+    **options: Any,
+) -> tuple[Mapping[str, np.ndarray], float]:
+    """Return the trained weights of a graph with a loss, and its lowest loss on held-out samples."""
+    trainer = OrtGradientOptimizer(
+        model,
+        weights_to_train=list(weights),
+        warm_start=True,
+        straight_through=True,
+        early_stopping=True,
+        loss_output_name=LOSS,
+        label_name=LABEL,
+        **options,
+    )
+    with quiet(StartKeptWarning):
+        trainer.fit(X, labels.astype(np.float32))
+    return trainer.trained_coef_, min(trainer.validation_losses_)

@@ -1,0 +1,154 @@
+"""Integer weights and activations: ``quantize``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import _num_samples
+
+from ..runtime.deployment import optimized_operators
+from .files import File, as_file, split_samples
+from .quantiser import Quantiser, Settings
+from .results import Compressed, report
+
+__all__ = ["quantize"]
+
+#: Operators of onnxruntime that multiply integers.
+INTEGER_KERNELS = (
+    "ConvInteger",
+    "MatMulInteger",
+    "MatMulIntegerToFloat",
+    "QGemm",
+    "QLinearConv",
+    "QLinearMatMul",
+)
+
+
+def quantize(
+    model: Any,
+    X: Any,
+    y: Any = None,
+    *,
+    to: str = "int8",
+    grade: str = "calibration",
+    calibration: str = "minmax",
+    symmetric: bool = False,
+    activations: bool | None = None,
+    reduce_range: bool = True,
+    keep_float: str | Sequence[str] = (),
+    max_loss: float | None = None,
+    held_out: Any = 0.3,
+    max_iter: int = 30,
+    batch_size: int = 32,
+    eta0: float = 1e-3,
+    random_state: int = 0,
+) -> Compressed:
+    """Return a model with integer weights, and integer activations, as an ONNX file in QDQ form.
+
+    Weights have one scale per output channel, activations one per tensor. Linear layers and convolutions are
+    quantised; other operators stay in float. The file has the inputs and outputs of the float one.
+
+    Parameters
+    ----------
+    model : estimator, onnx.ModelProto, bytes, str or os.PathLike
+        Fitted estimator of scikit-learn or of ortlearn, or an ONNX file, in floats. It is not changed.
+    X : array-like, frame or dict
+        Samples, as the model takes them.
+    y : array-like, default=None
+        Labels; by default the model's own answers, so that the result is compared with the float model.
+    to : {"int8", "int4"}, default="int8"
+        Type of the weights. onnxruntime has no kernels that multiply integers of 4 bits: it stores them, and
+        computes in floats.
+    grade : {"calibration", "scales", "training"}, default="calibration"
+        ``"calibration"`` chooses scales from the values of X; ``"scales"`` trains them after that (LSQ);
+        ``"training"`` trains weights, biases and scales, with gradients straight through the rounding.
+    calibration : {"minmax", "percentile", "entropy", "mse"}, default="minmax"
+        How the range of an activation is chosen: all values; 99.99 % of them; the range with the lowest
+        Kullback-Leibler divergence; that with the lowest squared error, which also chooses ranges of weights.
+    symmetric : bool, default=False
+        Whether activations have the zero point 0.
+    activations : bool, default=None
+        Whether activations are quantised, to int8; by default if weights are int8.
+    reduce_range : bool, default=True
+        Whether int8 weights are between -64 and 64 instead of 127. Processors without VNNI instructions add
+        products in pairs of 16 bits, which larger ones exceed: the result would depend on the machine.
+    keep_float : str or sequence of str, default=()
+        Names or patterns of weights or nodes of layers that stay in float.
+    max_loss : float, default=None
+        Largest loss of accuracy, or of R2, on held-out samples: layers are kept in float, the most sensitive
+        one first, until it holds.
+    held_out : float or tuple, default=0.3
+        Share of X that scores are measured on, or the samples ``(X, y)``.
+    max_iter, batch_size, eta0 : int, int and float
+        Largest number of epochs, size of batches and first rate of Adam in a training.
+    random_state : int, default=0
+        Seed.
+
+    Returns
+    -------
+    Compressed
+        ``onnx`` is the quantised file; ``layers`` says for each layer whether it is quantised, and why not;
+        ``facts["integer kernels"]`` counts the integer operators that onnxruntime runs for it.
+
+    Raises
+    ------
+    ValueError
+        If there are no samples, if X has values that are not finite, or for an unknown option.
+    ConversionError
+        If the model has no layer that can be quantised; the message names operators.
+
+    References
+    ----------
+    Jacob, B. et al., "Quantization and training of neural networks for efficient integer-arithmetic-only
+    inference", CVPR 2018. Esser, S. K. et al., "Learned step size quantization", ICLR 2020.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from sklearn.neural_network import MLPClassifier
+    >>> from ortlearn.compress import quantize
+    >>> X, y = load_digits(return_X_y=True)
+    >>> model = MLPClassifier((128,), early_stopping=True, n_iter_no_change=3, random_state=0).fit(X, y)
+    >>> small = quantize(model, X, y)
+    >>> small.facts["integer kernels"], small.n_bytes["new"] < 0.4 * small.n_bytes["old"], small.loss < 0.01
+    ({'QGemm': 2}, True, True)
+    """
+    settings = Settings(
+        *(to, grade, calibration, symmetric, activations, reduce_range),
+        *(max_iter, batch_size, eta0, random_state),
+    )
+    settings.check()
+    if max_loss is not None and not max_loss >= 0:
+        raise ValueError(f"max_loss={max_loss!r} must be 0 or more.")
+    file, X = as_file(model, X)
+    (X_fit, y_fit), (X_test, y_test) = split_samples(X, y, held_out, random_state)
+    quantiser = Quantiser(file, settings, X_fit, y_fit)
+    old = File(quantiser.file)
+    y_test = _own_answers(old, X_test) if y_test is None else y_test
+    chosen = quantiser.without(keep_float)
+    new = File(quantiser.quantised(chosen))
+    if max_loss is not None:
+        metrics = [next(iter(part.metrics(X_test, y_test).items())) for part in (old, new)]
+        ones = np.ones(_num_samples(X_test))
+        before = metrics[0][1](ones)
+        order = None
+        while chosen.layers and not before - new.metrics(X_test, y_test)[metrics[0][0]](ones) <= max_loss:
+            order = quantiser.by_sensitivity(chosen) if order is None else order
+            name = order.pop(0)
+            chosen = chosen.without([name])
+            quantiser.left[name] = f"stays in float: the loss would exceed max_loss={max_loss:g}"
+            new = File(quantiser.quantised(chosen))
+    done = f"{to} weights" + (", int8 activations" if settings.rounds_activations else "")
+    layers = dict.fromkeys(chosen.layers, done) | quantiser.left
+    kernels = optimized_operators(new.model)
+    facts = {"integer kernels": {name: kernels[name] for name in INTEGER_KERNELS if kernels[name]}}
+    return report(old, new, (X_test, y_test), random_state, layers=layers, facts=facts)
+
+
+def _own_answers(file: File, X: Any) -> np.ndarray:
+    """Return the labels, the classes with the highest scores, or the numbers that a model predicts."""
+    if file.classifies:
+        return np.asarray(file.predictions(X, None).values)
+    return file.matrix(X)

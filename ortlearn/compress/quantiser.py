@@ -1,0 +1,247 @@
+"""The layers of one file, quantised with samples for calibration and training."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from onnx import ModelProto, version_converter
+from sklearn.utils import _safe_indexing, check_random_state
+from sklearn.utils.validation import _num_samples
+
+from ..exceptions import ConversionError
+from ..graphs import extract_model, set_initializers, value_types
+from ..graphs.name_patterns import matches_pattern
+from ..graphs.view import GraphView
+from ..learning_rates import LearningRateAdam
+from ..onnx_files.interface import with_interface
+from ..onnx_files.loading import load_onnx
+from ..runtime.deployment import deployed_session
+from ..trainable.conversion import to_trainable
+from .files import CHUNK, File
+from .layers import Layer, find_layers
+from .objectives import ScoreGraph, Term, fit_answers
+from .qdq import LOG, Plan, write_quantised, write_trainable
+from .ranges import METHODS, Levels, activation_levels, weight_levels
+
+__all__ = ["Quantiser", "Settings"]
+
+#: Largest level of weights by type, and the opset that has int4.
+LAST = {"int8": 127, "int4": 7}
+REDUCED, OPSET_OF_INT4 = 64, 21
+GRADES = ("calibration", "scales", "training")
+#: Samples of the calibration, and values that are kept of each tensor.
+CALIBRATION, VALUES = 1000, 2**20
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Options of a quantisation."""
+
+    to: str
+    grade: str
+    calibration: str
+    symmetric: bool
+    activations: bool | None
+    reduce_range: bool
+    max_iter: int
+    batch_size: int
+    eta0: float
+    seed: int
+
+    def check(self) -> None:
+        """Raise a ValueError for unknown names."""
+        known: dict[str, Any] = {"to": LAST, "grade": GRADES, "calibration": METHODS}
+        for name, values in known.items():
+            if getattr(self, name) not in values:
+                raise ValueError(f"{name}={getattr(self, name)!r} must be one of {list(values)}.")
+
+    @property
+    def rounds_activations(self) -> bool:
+        """Whether activations are integers."""
+        return self.to == "int8" if self.activations is None else bool(self.activations)
+
+
+class Quantiser:
+    """Quantise the layers of one file, with samples for calibration and training."""
+
+    def __init__(self, file: ModelProto, settings: Settings, X: Any, y: Any) -> None:
+        self.file, self.settings, self.X, self.y = file, settings, X, y
+        self.model = load_onnx(file)
+        if settings.to == "int4":
+            self.model = _with_int4(self.model)
+        self.view = GraphView(self.model)
+        self.layers, self.left = find_layers(self.view)
+        if not self.layers:
+            reasons = "; ".join(f"{name}: {text}" for name, text in list(self.left.items())[:6])
+            raise ConversionError(
+                "The model has no linear layer or convolution that can be quantised. Its operators are "
+                f"{sorted({node.op_type for node in self.view.nodes})}. {reasons}"
+            )
+        if settings.symmetric:  # without a zero point, a Relu is no part of the rounding before it
+            self.layers = {name: replace(part, end=part.product) for name, part in self.layers.items()}
+        self.plan = Plan(
+            self.layers, self._weights(), self._calibrated() if settings.rounds_activations else {}
+        )
+
+    def _weights(self) -> dict[str, Levels]:
+        last, found = LAST[self.settings.to], {}
+        last = min(last, REDUCED) if self.settings.reduce_range else last
+        for name, layer in self.layers.items():
+            array = self.view.value(name)
+            assert array is not None
+            if not np.isfinite(array).all():
+                raise ValueError(f"The weight {name!r} has values that are not finite.")
+            found[name] = weight_levels(array, layer.axis, last, self.settings.calibration)
+        return found
+
+    def _calibrated(self) -> dict[str, Levels]:
+        """Return the levels of all activations, from their values for some samples."""
+        tensors = {*Plan.tensors(self.view, self.layers.values()).values()}
+        # a convolution in float leaves its copies, which then need their own levels
+        names = sorted(tensors | {layer.source for layer in self.layers.values()})
+        values = _activations(self.model, File(self.file), self._some(CALIBRATION), names)
+        for name, array in values.items():
+            if not np.isfinite(array).all():
+                raise ValueError(
+                    f"The tensor {name!r} has values that are not finite for samples of X: fill or remove "
+                    "NaN and infinity first."
+                )
+        options = self.settings.calibration, self.settings.symmetric
+        return {name: activation_levels(array, *options) for name, array in values.items()}
+
+    def _some(self, count: int) -> Any:
+        rows = check_random_state(self.settings.seed).permutation(_num_samples(self.X))[:count]
+        return _safe_indexing(self.X, np.sort(rows))
+
+    def without(self, keep_float: str | Sequence[str]) -> Plan:
+        """Return the plan without layers by the names of weights and nodes."""
+        patterns = [keep_float] if isinstance(keep_float, str) else list(keep_float)
+        for pattern in patterns:
+            found = [
+                name
+                for name, layer in self.layers.items()
+                if matches_pattern(name, pattern) or matches_pattern(layer.name, pattern)
+            ]
+            if not found:
+                raise ValueError(f"keep_float={pattern!r} matches none of the layers {list(self.layers)}.")
+            self.left.update(dict.fromkeys(found, "stays in float, as keep_float says"))
+        return self.plan.without(self.left)
+
+    def quantised(self, plan: Plan) -> ModelProto:
+        """Return the file, after the training of its grade."""
+        if not plan.layers:
+            return self.file
+        model = self.model
+        if self.settings.grade != "calibration":
+            model, plan = self._trained(plan)
+        result = write_quantised(model, plan)
+        return with_interface(result, self.file)
+
+    def _trained(self, plan: Plan) -> tuple[ModelProto, Plan]:
+        """Return the model and the plan with trained weights and scales."""
+        settings, classes = self.settings, None if self.y is None else np.asarray(self.y)
+        forced = classes is not None and classes.ndim == 1 and classes.dtype.kind in "iub"
+        wide = (value_types(self.model)[self.model.graph.output[0].name].shape or (0, 1))[-1] != 1
+        trainable = to_trainable(self.model, forced_task="classification" if forced and wide else None)
+        graph = ScoreGraph.of(trainable)
+        inner, _ = find_layers(GraphView(graph.model))
+        reached = {name: layer for name, layer in plan.layers.items() if name in inner}
+        part = replace(plan, layers={name: _ends(inner[name], layer) for name, layer in reached.items()})
+        rounded, logs = write_trainable(graph.model, part)
+        weights = (
+            [] if settings.grade == "scales" else [trainable.original_names[n] for n in trainable.trained]
+        )
+        targets = self._answers(graph) if self.y is None else graph.one_hot(self.y, graph.classes)
+        held = {tensor.name for tensor in rounded.graph.initializer}
+        found, _ = fit_answers(
+            graph.with_loss(rounded, [Term()]),
+            self.X,
+            targets,
+            [*(name for name in weights if name in held), *logs],
+            learning_rate=LearningRateAdam(eta0=settings.eta0, schedule="cosine"),
+            max_iter=settings.max_iter,
+            batch_size=settings.batch_size,
+            random_state=settings.seed,
+        )
+        return set_initializers(self.model, {name: found[name] for name in weights if name in found}), Plan(
+            plan.layers, _scaled(plan.weights, found), _scaled(plan.activations, found)
+        )
+
+    def _answers(self, graph: ScoreGraph) -> np.ndarray:
+        """Return the answers of the float model as labels."""
+        scores = File(graph.part([graph.score])).run(self.X)[graph.score].astype(np.float64)
+        if graph.link == "softmax":
+            powers = np.exp(scores - scores.max(axis=1, keepdims=True))
+            return powers / powers.sum(axis=1, keepdims=True)
+        return 1 / (1 + np.exp(-scores)) if graph.link == "sigmoid" else scores
+
+    def by_sensitivity(self, plan: Plan) -> list[str]:
+        """Return the layers, those first whose rounding alone changes the outputs most."""
+        X = self._some(CALIBRATION // 2)
+        expected = File(self.file).matrix(X)
+        changes = {}
+        for name in plan.layers:
+            alone = write_quantised(self.model, plan.without(set(plan.layers) - {name}))
+            changes[name] = float(
+                np.square(File(with_interface(alone, self.file)).matrix(X) - expected).mean()
+            )
+        return sorted(changes, key=lambda name: -changes[name])
+
+
+def _ends(inner: Layer, layer: Layer) -> Layer:
+    """Return a layer of a part of the graph, with the end that its file has."""
+    return replace(inner, end=inner.product) if layer.end == layer.product else inner
+
+
+def _scaled(levels: dict[str, Levels] | Any, found: Any) -> dict[str, Levels]:
+    """Return levels with trained scales."""
+    return {
+        name: replace(part, scale=(part.scale * np.exp(found[LOG.format(name)])).astype(np.float32))
+        if LOG.format(name) in found
+        else part
+        for name, part in levels.items()
+    }
+
+
+def _activations(model: ModelProto, file: File, X: Any, names: list[str]) -> dict[str, np.ndarray]:
+    """Return values of tensors of a graph for samples, at most a number of each, equally spaced."""
+    inputs = {value.name for value in model.graph.input}
+    feeds = {name: array for name, array in file.feeds(X).items() if name in inputs}
+    computed = [name for name in names if name not in inputs]
+    found: dict[str, list[np.ndarray]] = {name: [feeds[name].ravel()] for name in names if name in inputs}
+    if computed:
+        session = deployed_session(extract_model(model, computed))
+        needed = {value.name for value in session.get_inputs()}
+        count = len(next(iter(feeds.values())))
+        for start in range(0, count, CHUNK // 10):
+            part = {
+                name: array[start : start + CHUNK // 10] for name, array in feeds.items() if name in needed
+            }
+            most = max(1, VALUES * (CHUNK // 10) // max(count, CHUNK // 10))
+            for name, array in zip(computed, session.run(computed, part), strict=True):
+                found.setdefault(name, []).append(_extremes(array.ravel(), most))
+    return {name: np.concatenate(arrays) for name, arrays in found.items()}
+
+
+def _extremes(values: np.ndarray, most: int) -> np.ndarray:
+    """Return equally spaced values, with the smallest and the largest."""
+    some = values[:: max(1, values.size // most)]
+    return np.concatenate([some, [values.min(), values.max()]]) if some.size < values.size else some
+
+
+def _with_int4(model: ModelProto) -> ModelProto:
+    """Return a model at an opset that has int4."""
+    versions = {item.domain: item.version for item in model.opset_import}
+    if versions.get("", 0) >= OPSET_OF_INT4:
+        return model
+    try:
+        found = version_converter.convert_version(model, OPSET_OF_INT4)
+    except Exception as error:
+        raise ConversionError(
+            f"int4 needs opset {OPSET_OF_INT4}, and onnx cannot convert the model to it: {error}"
+        ) from error
+    found.ir_version = max(found.ir_version, 10)
+    return found

@@ -1,0 +1,107 @@
+"""What a compression returns: the file, and what it costs and gains."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from typing import Any
+
+from onnx import ModelProto
+
+from ..graphs.files import save_model
+from .files import CHUNK, File, Samples, compared, latencies
+
+__all__ = ["Compressed", "report"]
+
+
+@dataclass(frozen=True)
+class Compressed:
+    """Result of :func:`distill`, :func:`quantize` or :func:`prune`.
+
+    Attributes
+    ----------
+    onnx : onnx.ModelProto
+        The compressed model.
+    model : estimator or None
+        The compressed estimator: a student, or a pruned one; None for quantised models and ONNX files.
+    metric : str
+        Metric of ``max_loss``: accuracy or R2.
+    scores : dict
+        Value and interval of each metric on the held-out samples, for ``old``, ``new`` and ``difference``.
+    n_bytes : dict of str to int
+        Bytes of the files, ``old`` and ``new``.
+    seconds : dict of int to dict
+        Median seconds of a call in onnxruntime, ``old`` and ``new``, for 1 and for 1,000 samples.
+    layers : dict of str to str
+        What was done to each layer or part, and the reason where nothing was.
+    facts : dict
+        More numbers, such as the fidelity of a student.
+    """
+
+    onnx: ModelProto
+    metric: str
+    scores: dict[str, dict]
+    n_bytes: dict[str, int]
+    seconds: dict[int, dict[str, float]]
+    layers: dict[str, str] = field(default_factory=dict)
+    facts: dict[str, Any] = field(default_factory=dict)
+    model: Any = None
+
+    @property
+    def loss(self) -> float:
+        """How much of the metric was lost on the held-out samples; negative for a gain."""
+        return -self.scores[self.metric]["difference"]["value"]
+
+    def save(self, path: str | os.PathLike) -> None:
+        """Write the ONNX file."""
+        save_model(self.onnx, os.fspath(path))
+
+    def rows(self) -> list[tuple[str, ...]]:
+        """Return the table before and after, as texts."""
+        rows: list[tuple[str, ...]] = [("", "before", "after")]
+        for name, part in self.scores.items():
+            rows.append((name, *(_with_interval(part[side]) for side in ("old", "new"))))
+        rows.append(("bytes", *(f"{self.n_bytes[side]:,}" for side in ("old", "new"))))
+        for count, part in self.seconds.items():
+            title = f"ms for {count:,} sample" + "s" * (count > 1)
+            rows.append((title, *(f"{part[side] * 1e3:.3g}" for side in ("old", "new"))))
+        return rows
+
+    def __str__(self) -> str:
+        widths = [max(len(row[i]) for row in self.rows()) for i in range(3)]
+        lines = [
+            "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True))
+            for row in self.rows()
+        ]
+        return "\n".join(
+            line.rstrip() for line in [*lines, *(f"{name}: {text}" for name, text in self.layers.items())]
+        )
+
+
+def _with_interval(part: dict) -> str:
+    """Return a value and its interval as text."""
+    interval = part["interval"]
+    return f"{part['value']:.4f}" + ("" if interval is None else f" [{interval[0]:.4f}, {interval[1]:.4f}]")
+
+
+def report(
+    old: File,
+    new: File,
+    held_out: Samples,
+    seed: int,
+    *,
+    old_X: Any = None,
+    **parts: Any,
+) -> Compressed:
+    """Return the result of a compression on held-out samples; ``old_X`` is X as ``old`` takes it."""
+    scores = compared(old, new, held_out, seed, old_X)
+    files = {"old": old, "new": new}
+    samples = {"old": held_out[0] if old_X is None else old_X, "new": held_out[0]}
+    return Compressed(
+        onnx=new.model,
+        metric=next(iter(scores)),
+        scores=scores,
+        n_bytes={name: file.model.ByteSize() for name, file in files.items()},
+        seconds={count: latencies(files, samples, count) for count in (1, CHUNK)},
+        **parts,
+    )
