@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from onnx import ModelProto, TensorProto, helper
+from sklearn.exceptions import ConvergenceWarning
 
 from ..estimators import OrtGradientOptimizer
 from ..exceptions import ConversionError, StartKeptWarning
@@ -148,6 +149,6 @@ def fit_answers(
         label_name=LABEL,
         **options,
     )
-    with quiet(StartKeptWarning):
+    with quiet(StartKeptWarning), quiet(ConvergenceWarning):  # the schedule ends at max_iter
         trainer.fit(X, labels.astype(np.float32))
     return trainer.trained_coef_, min(trainer.validation_losses_)
