@@ -48,7 +48,7 @@ $(DOCS_STAMP): $(STAMP)
 	@touch $@
 
 $(OTHERS_STAMP): $(STAMP)
-	$(BIN)/python -m pip install --quiet -e ".[others]"
+	$(BIN)/python -m pip install --quiet -e ".[others,mlflow,tensorboard,optuna]"
 	@touch $@
 
 # Tools of a release have their own environment.
@@ -100,9 +100,10 @@ test-openvino:
 	    $(MAKE) .venv-$$extra/.installed VENV=.venv-$$extra PYTHON=$(PYTHON) EXTRA=$$extra && \
 	    .venv-$$extra/bin/python -m pytest -q tests/openvino || exit 1; done
 
-# Tests estimators of XGBoost, CatBoost, imbalanced-learn and category_encoders, which make test skips if not installed.
+# Tests estimators of XGBoost, CatBoost, imbalanced-learn and category_encoders, and callbacks for MLflow, TensorBoard
+# and Optuna, which make test skips if not installed.
 test-others: $(OTHERS_STAMP)
-	$(BIN)/python -m pytest $(PARALLEL) tests/models/others
+	$(BIN)/python -m pytest $(PARALLEL) tests/models/others tests/callbacks/trackers
 
 # Tests the bridges to JAX and torch, and attributions beside captum and shap, in a separate environment.
 test-bridges:

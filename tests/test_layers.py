@@ -86,6 +86,8 @@ RESTRICTED = {
     "flatbuffers": {"onnx_files.low_rank.files"},
     "graphviz": {"graphs.drawing"},
     "jax": {"functions.jax_bridge"},
+    "mlflow": {"callbacks.mlflow_logger"},
+    "optuna": {"callbacks.optuna_pruner"},
     "matplotlib": {"inspection.axes", "lifecycle.cards"},
     "pandas": {
         *("evaluation.data_files", "evaluation.table_checks", "fitting.growth"),

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
+from importlib import import_module
+from numbers import Real
 from typing import Any
 
-__all__ = ["check_trainer", "is_round", "run_name"]
+__all__ = ["call_key", "check_trainer", "imported", "is_round", "numbers_of", "run_name"]
 
 #: Names of the tasks inside a training: epochs, or iterations of a solver.
 ROUNDS = ("epoch", "iteration")
+#: Columns of the history that are logged.
+METRICS = ("loss", "validation_loss", "validation_score", "rate", "seconds")
 
 
 def check_trainer(callback: Any, estimator: Any) -> None:
@@ -38,3 +42,23 @@ def run_name(context: Any) -> tuple[str, ...]:
     inner = list(_lineage(context))[-2::-1]
     names = [f"{task.source_task_name or task.task_name}-{task.task_id}" for task in inner]
     return tuple(re.sub(r"[^\w.-]+", "_", name) for name in names)
+
+
+def call_key(context: Any) -> Hashable:
+    """Return what identifies a call of ``fit`` among all calls."""
+    return context.root_uuid, run_name(context)
+
+
+def numbers_of(record: dict[str, Any]) -> dict[str, float]:
+    """Return the numbers in the record of an epoch."""
+    found = {name: record.get(name) for name in METRICS}
+    return {name: float(value) for name, value in found.items() if isinstance(value, Real)}
+
+
+def imported(module: str, extra: str, callback: Any) -> Any:
+    """Return a module of an optional package, or raise an ImportError that names the extra."""
+    try:
+        return import_module(module)
+    except ImportError as error:
+        name = type(callback).__name__
+        raise ImportError(f"{name} needs another package: pip install 'ortlearn[{extra}]'.") from error
