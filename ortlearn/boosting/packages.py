@@ -11,7 +11,7 @@ from sklearn.base import is_classifier
 
 from .stages import StageObjective
 
-__all__ = ["grows_catboost", "grows_lightgbm", "grows_xgboost"]
+__all__ = ["grows_catboost", "grows_lightgbm", "grows_xgboost", "shift_catboost", "shift_lightgbm"]
 
 
 #: Other names of the loss and the learning rate of CatBoost, which must not be given twice.
@@ -89,10 +89,8 @@ def grows_lightgbm(model: Any, objective: StageObjective) -> Iterator[None]:
     finally:
         vars(model).pop("fit", None)
         model.set_params(objective=given)
+    shift_lightgbm(model, baseline)
     booster, n_scores = model.booster_, len(baseline)
-    for number in range(min(n_scores, booster.num_trees())):
-        for leaf in range(_n_leaves(booster, number)):
-            booster.set_leaf_output(number, leaf, booster.get_leaf_output(number, leaf) + baseline[number])
     name = "poisson" if objective.loss.link == "log" else "regression"
     if is_classifier(model):
         name = "binary sigmoid:1" if n_scores == 1 else f"multiclass num_class:{n_scores}"
@@ -101,8 +99,19 @@ def grows_lightgbm(model: Any, objective: StageObjective) -> Iterator[None]:
     model._objective = name.split()[0]
 
 
-def _n_leaves(booster: Any, number: int) -> int:
-    return booster.dump_model(start_iteration=0, num_iteration=1)["tree_info"][number]["num_leaves"]
+def shift_lightgbm(model: Any, shifts: Any) -> None:
+    """Add numbers, one for each score, to the scores of a fitted estimator of LightGBM, in place."""
+    booster = model.booster_
+    trees = booster.dump_model(num_iteration=1)["tree_info"] if booster.num_trees() else []
+    for number, (tree, shift) in enumerate(zip(trees, np.ravel(shifts), strict=False)):
+        for leaf in range(tree["num_leaves"]):  # each sample reaches one leaf of the first trees
+            booster.set_leaf_output(number, leaf, booster.get_leaf_output(number, leaf) + shift)
+
+
+def shift_catboost(model: Any, shift: float) -> None:
+    """Add a number to the scores of a fitted estimator of CatBoost, in place."""
+    scale, bias = model.get_scale_and_bias()
+    model.set_scale_and_bias(scale, bias + shift)
 
 
 @contextmanager
@@ -156,4 +165,4 @@ def grows_catboost(model: Any, objective: StageObjective) -> Iterator[None]:
     finally:
         del model.fit
         model._init_params = given
-    model.set_scale_and_bias(1.0, float(objective.baseline[0]))
+    shift_catboost(model, float(objective.baseline[0]))

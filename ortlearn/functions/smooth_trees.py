@@ -80,7 +80,7 @@ def _with_smooth_sums(model: ModelProto, form: FusedTrees, widths: np.ndarray) -
         shares = _shares_of_leaves(op, levels, op.Sigmoid(distance), number)
         table = op.Reshape(op.Gather(form.table, leaves, axis=0), [len(leaves), -1])
         if values.ndim == 1 and form.n_scores > 1:  # the tree i adds to the score i % n_scores
-            trees = np.repeat(np.arange(len(form.nodes.sizes)), form.nodes.sizes)[levels.leaves]
+            trees = form.nodes.trees[levels.leaves]
             table = op.Mul(table, number(np.eye(form.n_scores)[trees % form.n_scores]))
         sums = op.Transpose(op.MatMul(op.Transpose(table, perm=[1, 0]), shares), perm=[1, 0])
         if values.ndim > 2:
@@ -101,15 +101,14 @@ class Levels(NamedTuple):
 
 def _levels(nodes: Nodes) -> Levels:
     """Return the nodes of an ensemble by depth."""
-    offsets = np.repeat(np.cumsum(nodes.sizes) - nodes.sizes, nodes.sizes)
-    level, splits, leaves, orders = np.cumsum(nodes.sizes) - nodes.sizes, [], [], []
+    level, splits, leaves, orders = nodes.roots, [], [], []
     while len(level):
         orders.append(np.argsort(nodes.is_leaf[level], kind="stable"))
         level = level[orders[-1]]
         is_leaf = nodes.is_leaf[level]
         leaves.append(level[is_leaf])
         splits.append(level[~is_leaf])
-        level = np.concatenate([own[splits[-1]] + offsets[splits[-1]] for own in (nodes.left, nodes.right)])
+        level = np.concatenate([own[splits[-1]] for own in nodes.children])
     return Levels(
         np.concatenate(splits), np.concatenate(leaves), [len(part) for part in splits if len(part)], orders
     )

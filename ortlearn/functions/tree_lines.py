@@ -134,8 +134,7 @@ def _crossings(
     nodes: Nodes, first: np.ndarray, last: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return sample, position and column of each split that lines cross on their paths through trees."""
-    offsets = np.repeat(np.cumsum(nodes.sizes) - nodes.sizes, nodes.sizes)
-    roots, n_samples = np.cumsum(nodes.sizes) - nodes.sizes, len(first)
+    (left, right), roots, n_samples = nodes.children, nodes.roots, len(first)
     node, sample = np.repeat(roots, n_samples), np.tile(np.arange(n_samples), len(roots))
     low, high = np.zeros(len(node)), np.ones(len(node))
     found: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
@@ -156,10 +155,10 @@ def _crossings(
         position = np.where(crosses, np.clip(position, 0.0, 1.0), np.inf)  # never, without a crossing
         inside = crosses & (low <= position) & (position <= high)
         found.append((sample[inside], position[inside], column[inside]))
-        sides = nodes.left[node], nodes.right[node]
+        sides = left[node], right[node]
         parts = [
-            (np.where(begins_left, *sides) + offsets[node], sample, low, np.minimum(high, position)),
-            (np.where(begins_left, *sides[::-1]) + offsets[node], sample, np.maximum(low, position), high),
+            (np.where(begins_left, *sides), sample, low, np.minimum(high, position)),
+            (np.where(begins_left, *sides[::-1]), sample, np.maximum(low, position), high),
         ]
         joined = [np.concatenate(values) for values in zip(*parts, strict=True)]
         reached = joined[2] <= joined[3]

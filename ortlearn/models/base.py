@@ -78,6 +78,8 @@ class ModelDefinition:
     takes_columns = False
     #: Whether the estimator selects the columns of its parts.
     selects_columns = False
+    #: Whether the graph computes the same floating-point numbers as scikit-learn, if its children do.
+    exact = False
     #: Whether missing values are passed through.
     keeps_missing = False
     #: Whether multi-output labels are supported, even if the estimator tags do not say so.
@@ -110,7 +112,7 @@ class ModelDefinition:
         model : estimator
             Fitted.
         x : str or Columns
-            Samples: a matrix of shape (n, n_features) and type ``op.float_dtype``, or columns of several
+            Samples: a matrix of shape (n, n_features) and type ``op.sample_dtype``, or columns of several
             types if ``takes_columns`` is True and X has text or categories.
 
         Returns
@@ -169,6 +171,13 @@ class ModelDefinition:
             :attr:`loss` by default; None if the estimator minimises no sum of a supported loss over samples.
         """
         return None if self.loss is None else Objective(self.loss())
+
+    def needs_float64(self, model: Any, computed: bool) -> bool | None:
+        """Return whether a fitted estimator compares float64 samples with thresholds; None: if a child does.
+
+        ``computed`` is whether steps before it compute the samples.
+        """
+        return None
 
     def parameters_for_shapes(self, estimator: Any) -> Mapping[str, Any] | None:
         """Return :attr:`shape_parameters`, or None if the objective of the estimator depends on its fit."""

@@ -29,7 +29,9 @@ class SampleWriter(GraphBuilder):
 
     def __init__(self, *args: Any, **kwargs: Any):
         super().__init__(*args, **kwargs)
-        self._matrices: dict[Columns, str] = {}
+        self._matrices: dict[tuple[Columns, np.dtype], str] = {}
+        #: Type of samples, which may be wider than that of parameters, ``float_dtype``.
+        self.sample_dtype = self.float_dtype
         self.fused: dict[str, FusedForm] = {}  # operators for inference, each by a tensor that it computes
 
     @property
@@ -45,7 +47,10 @@ class SampleWriter(GraphBuilder):
             return Columns(tuple(known.get(position) for position in wanted))
         if wanted == list(range(n_columns or -1)):
             return x
-        return self.set_type(self.Gather(x, wanted, axis=1), self.elem_type, (None, len(wanted)))
+        known, found = self.type(x), self.Gather(x, wanted, axis=1)
+        if known is None and self.sample_dtype != self.float_dtype:
+            return found
+        return self.set_type(found, known.elem_type if known else self.elem_type, (None, len(wanted)))
 
     def column(self, x: str | Columns, position: int) -> str:
         """Return a column without changing its type, of shape (n, 1)."""
@@ -64,7 +69,8 @@ class SampleWriter(GraphBuilder):
         """Return samples as a numeric matrix; raise an error that names the estimator if X has text."""
         if not isinstance(x, Columns):
             return x
-        if x not in self._matrices:
+        key, elem_type = (x, self.sample_dtype), helper.np_dtype_to_tensor_dtype(self.sample_dtype)
+        if key not in self._matrices:
             if self.has_text(x):
                 raise ConversionError(
                     f"{name} requires numeric input, but X has text: convert it by X.astype(float) if it "
@@ -73,10 +79,17 @@ class SampleWriter(GraphBuilder):
             tensors = []
             for column in (self.column(x, i) for i in range(len(x.tensors))):
                 known = self.type(column)
-                is_number = known is None or known.elem_type == self.elem_type
-                tensors.append(column if is_number else self.Cast(column, to=self.elem_type))
-            self._matrices[x] = self.joined(tensors)
-        return self._matrices[x]
+                is_number = known is None or known.elem_type == elem_type
+                tensors.append(column if is_number else self.Cast(column, to=elem_type))
+            self._matrices[key] = self.joined(tensors)
+        return self._matrices[key]
+
+    def as_samples(self, tensors: Sequence[str]) -> list[str]:
+        """Return tensors in the type of parameters in that of samples."""
+        if self.sample_dtype == self.float_dtype:
+            return list(tensors)
+        elem_type = helper.np_dtype_to_tensor_dtype(self.sample_dtype)
+        return [self.Cast(tensor, to=elem_type) for tensor in tensors]
 
     def joined(self, columns: Sequence[str]) -> str:
         """Return matrices concatenated along axis 1."""

@@ -64,6 +64,23 @@ def all_covered(estimator: Any) -> bool:
     return all(found is not None and found.covers(part) for part, found in _walk(estimator))
 
 
+def needs_float64(estimator: Any, computed: bool = False) -> bool:
+    """Return whether a fitted estimator compares float64 samples with thresholds, or computed ones."""
+    found = find_definition(estimator)
+    if found is None or not found.covers(estimator):
+        return False
+    own = found.needs_float64(estimator, computed)
+    return any(needs_float64(part, computed) for part in found.children(estimator)) if own is None else own
+
+
+def is_exact(estimator: Any) -> bool:
+    """Return whether the graph of a fitted transformer computes the same numbers as scikit-learn."""
+    found = find_definition(estimator)
+    if found is None or [route.part for route in found.routes(estimator, ())] == [None]:
+        return found is not None  # columns are passed through
+    return found.exact and all(map(is_exact, found.children(estimator)))
+
+
 def doubtful_part(estimator: Any) -> Any:
     """Return the first part without a definition, otherwise the first that is not continuous, or None."""
     parts = list(_walk(estimator))  # skl2onnx, or rounding to float32, may change the output of these

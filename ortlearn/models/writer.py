@@ -14,7 +14,7 @@ from .columns import Columns, SampleWriter
 from .constraints.base import Constraint
 from .forms import AsIs, Form
 from .parameters import ENTRY, NO_PART, Access, Attribute, Parameter, part_of
-from .registry import Fallback, find_definition, no_fallback
+from .registry import Fallback, find_definition, is_exact, needs_float64, no_fallback
 from .scores import Scores
 
 OPSET = 18  # of the graphs that definitions write
@@ -49,8 +49,10 @@ class ModelWriter(SampleWriter):
         link: str | None = None,
     ):
         inputs = dict(inputs or {})
-        super().__init__(OPSET, dtype=front_dtype or dtype, existing_names=inputs, types=inputs)
-        self._last_dtype = np.dtype(dtype)
+        super().__init__(OPSET, dtype=dtype, existing_names=inputs, types=inputs)
+        self.sample_dtype = np.dtype(front_dtype or dtype)
+        self._casts: dict[str, str] = {}
+        self.exact = True  # whether samples are the same numbers as in scikit-learn
         self.parameters: dict[str, Parameter] = {}
         # by the id of a member of an ensemble: all members, their samples, and, for members on subsets of the
         # columns, these subsets and the number of columns
@@ -186,9 +188,13 @@ class ModelWriter(SampleWriter):
                 definition = find_definition(estimator)
                 if definition is None or not definition.covers(estimator):
                     return self.undefined(self, estimator, x)
-                if isinstance(x, Columns) and not definition.takes_columns:
-                    x = self.matrix(x, type(estimator).__name__)
-                return definition.write(self, estimator, x)
+                keeps = self.sample_dtype == self.float_dtype or needs_float64(estimator, computed=True)
+                with self.in_types(samples=None if keeps else self.float_dtype):
+                    if isinstance(x, Columns) and not definition.takes_columns:
+                        x = self.matrix(x, type(estimator).__name__)
+                    elif not isinstance(x, Columns) and not keeps:
+                        x = self._cast(x)
+                    return definition.write(self, estimator, x)
         except ConversionError as error:
             error.part = error.part or type(estimator).__name__
             raise
@@ -196,13 +202,28 @@ class ModelWriter(SampleWriter):
     def step(self, name: str, estimator: Any, x: str | Columns, last: bool = True) -> Scores:
         """Append the graph of a pipeline step; by default, only parameters of the last step are trained."""
         outer = self._step is None and not self.path
-        if outer and last and self.float_dtype != self._last_dtype:
-            x = self.matrix(x)
-            self.float_dtype = self._last_dtype
-            x = self.Cast(x, to=self.elem_type)
-        with self.inside(f"['{name}']", "" if last else PREPARES, named=not outer):
+        inside = self.inside(f"['{name}']", "" if last else PREPARES, named=not outer)
+        with inside, self.in_types(floats=None if last else self.sample_dtype):
             self._step = name if outer else self._step
-            return self.write(estimator, x)
+            scores = self.write(estimator, x)
+        self.exact = self.exact and (last or is_exact(estimator))
+        return scores
+
+    def _cast(self, x: str) -> str:
+        """Return samples in the type of parameters, cast once."""
+        if x not in self._casts:
+            self._casts[x] = self.Cast(x, to=self.elem_type)
+        return self._casts[x]
+
+    @contextmanager
+    def in_types(self, samples: Any = None, floats: Any = None) -> Iterator[None]:
+        """Append a part with samples and parameters in other types, None for the current one."""
+        before = self.sample_dtype, self.float_dtype, self.exact
+        self.sample_dtype, self.float_dtype = np.dtype(samples or before[0]), np.dtype(floats or before[1])
+        try:
+            yield
+        finally:
+            self.sample_dtype, self.float_dtype, self.exact = before
 
     @contextmanager
     def inside(self, at: str = "", reason: str = "", named: bool = True) -> Iterator[None]:

@@ -9,13 +9,13 @@ from sklearn.pipeline import Pipeline
 
 from ..exceptions import ConversionError, FallbackWarning, warn_user
 from ..models import unwrapped, write_model
-from ..models.registry import doubtful_part, inner_part
+from ..models.registry import doubtful_part, inner_part, needs_float64
 from ..models.transformations.pipelines import working_steps
 from ..models.written_model import TextOutputError
 from ..quiet import quiet
 from .comparison import Run, difference, probe_samples
 from .initial_fit import untouched
-from .rounding import rounded_columns, title_of_columns
+from .rounding import has_wide_numbers, rounded_columns, title_of_columns
 from .schema import InputSchema, input_schema, matrix_schema
 from .skl2onnx_steps import append_converted
 
@@ -54,19 +54,22 @@ def split_pipeline(
     allow_float64: bool = True,
 ) -> Split:
     """Split a fitted pipeline after the last step whose graph is missing or differs from scikit-learn."""
-    # Without samples, the graph takes a matrix of n_features columns. With allow_float64, steps before a
-    # float32 model are in float64 if float32 rounds away significant digits of X.
+    # Without samples, the graph takes a matrix of n_features columns. With allow_float64, samples are float64
+    # before a float32 model if X is and trees compare it, or if float32 rounds away significant digits of X.
     if X is None:
         return Split(estimator, matrix_schema(n_features, dtype))
     steps = _flat_steps(estimator)
-    if len(steps) == 1:
-        return Split(estimator, input_schema(X, estimator, dtype))
     allow_float64 = allow_float64 and np.dtype(dtype) == np.float32
+    compared = allow_float64 and _compared(estimator, X)
+    if len(steps) == 1:
+        return Split(estimator, input_schema(X, estimator, np.float64 if compared else dtype))
     rounded = _rounded(steps, X) if allow_float64 else []
-    steps_dtype = np.dtype(np.float64 if rounded else dtype)
+    steps_dtype = np.dtype(np.float64 if rounded or compared else dtype)
     trusted = all(doubtful_part(step) is None for _, step in steps[:-1])
     probe = None if trusted else probe_samples(X)
     fault = None if trusted else _fault_of(steps[:-1], X, probe, steps_dtype, run)
+    if fault is not None and compared and not rounded:  # float32 may convert
+        steps_dtype, fault = np.dtype(dtype), _fault_of(steps[:-1], X, probe, dtype, run)
     if fault is None:
         return Split(estimator, input_schema(X, estimator, steps_dtype))
     if rounded:
@@ -86,9 +89,15 @@ def _split_at(position: int, estimator: Any, steps: Steps, X: Any, probe: Any, d
     some = _transform(sklearn_steps, probe)
     if not hasattr(some, "dtype"):  # a few samples of a frame may lack types of values
         some = _transform(sklearn_steps, X)
-    wide = np.dtype(dtype) == np.float32 and len(left) > 1 and _rounded(left, some)
     rest = rest_of(estimator, sklearn_steps)
-    return Split(rest, input_schema(some, rest, np.float64 if wide else dtype), sklearn_steps)
+    if np.dtype(dtype) == np.float32 and (_compared(rest, some) or (len(left) > 1 and _rounded(left, some))):
+        dtype = np.float64
+    return Split(rest, input_schema(some, rest, dtype), sklearn_steps)
+
+
+def _compared(estimator: Any, X: Any) -> bool:
+    """Return whether trees compare samples that scikit-learn computes in float64."""
+    return needs_float64(estimator) and has_wide_numbers(X)
 
 
 def _rounded(steps: Steps, X: Any) -> list[Hashable]:

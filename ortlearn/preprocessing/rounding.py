@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 
-from .columns import columns_of, count_samples
+from .columns import as_columns, column_kind, columns_of, count_samples, is_frame
 from .schema import FLOATS, InputSchema
 
 LOST = 1e-3  # maximum rounding error relative to the standard deviation
@@ -28,6 +28,20 @@ def rounding(values: Any) -> float:
     if not error or not spread:
         return 0.0
     return float(error / (spread * np.std((wide - wide[0]) / spread))) if np.isfinite(error) else np.inf
+
+
+def has_wide_numbers(X: Any) -> bool:
+    """Return whether X has numbers of a type, such as float64, that is wider than float32."""
+    if issparse(X) or not is_frame(X := as_columns(X)):
+        return is_wide(X)
+    return any(is_wide(values) for _, values in columns_of(X))
+
+
+def is_wide(values: Any) -> bool:
+    """Return whether an array has numbers of a type with values that float32 rounds."""
+    if values.dtype.kind == "O":
+        return column_kind(values) in ("float", "integer")
+    return values.dtype.kind in "fiu" and not np.can_cast(values.dtype, np.float32)
 
 
 def rounded_columns(X: Any, schema: InputSchema) -> list[Hashable]:

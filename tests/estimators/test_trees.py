@@ -1,5 +1,7 @@
 """Leaf values of trees and forests are trained; their splits are not."""
 
+import warnings
+
 import numpy as np
 import pytest
 from skl2onnx import to_onnx
@@ -91,7 +93,7 @@ def check_refined(model, fitted, X, run_onnx):
     """Check that training lowered the loss and kept the splits, and that exports predict the same."""
     assert model.train_losses_[-1] < model.train_losses_[0]
     assert any(name.startswith("leaf_values") for name in model.weights_to_train_)
-    start = to_trainable(fitted)
+    start = to_trainable(fitted, X=X)
     splits = routes(start.with_weights(start.initial_weights()))
     assert splits and routes(model.onnx_) == splits
     first = next(iter(run_onnx(model.onnx_, X).values()))
@@ -209,9 +211,9 @@ def test_samples_are_routed_once(diabetes_units):
 def test_forest_after_other_steps():
     X, y = load_diabetes(return_X_y=True)
     fitted = make_pipeline(StandardScaler(), RandomForestRegressor(20, random_state=0)).fit(X, y)
-    with pytest.warns(FidelityWarning, match="set dtype='float64'"):  # scaled samples equal thresholds
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", FidelityWarning)  # scaled samples equal thresholds
         model = refined(fitted, X, y + 9)
-    refined(fitted, X, y + 9, dtype="float64")
     assert list(model.weights_to_train_) == ["leaf_values"]
     assert model.train_losses_[-1] < model.train_losses_[0]
 

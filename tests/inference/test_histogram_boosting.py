@@ -17,7 +17,6 @@ from sklearn.preprocessing import StandardScaler
 
 from ortlearn import OrtGradientOptimizer
 from ortlearn.exceptions import FidelityWarning
-from ortlearn.models.trees.nodes import rounded_to_nearest
 
 CANCER, DIABETES = load_breast_cancer(return_X_y=True), load_diabetes(return_X_y=True)
 
@@ -51,7 +50,7 @@ def test_float64_with_other_members():
     np.testing.assert_allclose(model.predict(X), fitted.predict(X), rtol=1e-6)
 
 
-def test_float32_without_scaling():
+def test_default_type_without_scaling():
     # With more than 255 distinct values per column, thresholds are values of samples.
     X, y = CANCER
     fitted = HistGradientBoostingClassifier(max_iter=5).fit(X, y)
@@ -61,28 +60,13 @@ def test_float32_without_scaling():
     np.testing.assert_allclose(trained(fitted, X, y).predict(X), fitted.predict(X), rtol=1e-5)
 
 
-def test_float32_warns_after_scaling():
+def test_default_type_after_scaling():
     X, y = CANCER
     fitted = make_pipeline(StandardScaler(), HistGradientBoostingClassifier(max_iter=5)).fit(X, y)
-    with pytest.warns(FidelityWarning, match=r"set dtype='float64'"):
-        trained(fitted, X, y)
     with warnings.catch_warnings():
         warnings.simplefilter("error", FidelityWarning)
-        trained(fitted, X, y, dtype="float64")
-
-
-def test_rounding_does_not_move_samples_across_thresholds():
-    rng = np.random.RandomState(0)
-    rows = np.sort(rng.normal(size=2_000))
-    for threshold in rows[::100]:  # as for percentiles
-        above = rows.astype(np.float32) > rounded_to_nearest(np.array([threshold]))
-        np.testing.assert_array_equal(above, rows > threshold)
-    narrow = np.sort(rng.normal(size=500).astype(np.float32))
-    narrow = np.sort(np.concatenate([narrow, np.nextafter(narrow, np.float32(np.inf))])).astype(np.float64)
-    middles = (narrow[1:] + narrow[:-1]) / 2  # as for few distinct values
-    rounded = rounded_to_nearest(middles).astype(np.float64)
-    assert (narrow[:-1] <= rounded).all() and (narrow[1:] > rounded)[narrow[1:] > narrow[:-1]].all()
-    assert rounded_to_nearest(np.array([np.inf, 1e308])).tolist() == [np.inf, np.inf]
+        model = trained(fitted, X, y)
+    np.testing.assert_allclose(model.predict_proba(X), fitted.predict_proba(X), atol=1e-6)
 
 
 @pytest.mark.parametrize("gradient", BACKENDS)

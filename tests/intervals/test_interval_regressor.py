@@ -36,7 +36,9 @@ def inside(intervals, y):
 def run_file(model, X, **others):
     session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
     names = [value.name for value in session.get_outputs()]
-    return dict(zip(names, session.run(names, {session.get_inputs()[0].name: X, **others}), strict=True))
+    first = session.get_inputs()[0]
+    X = X.astype(np.float64) if "double" in first.type else X  # of trees after a scaler
+    return dict(zip(names, session.run(names, {first.name: X, **others}), strict=True))
 
 
 @pytest.mark.parametrize("method", ["cqr", "residual"])

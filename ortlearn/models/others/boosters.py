@@ -8,9 +8,9 @@ import numpy as np
 
 from ...losses import BaseLoss
 from ...penalties import BasePenalty, ElasticPenalty, L1Penalty, L2Penalty, NoPenalty
-from .. import ModelDefinition, ModelWriter, Objective, Scores, category_numbers
+from .. import ModelWriter, Objective, Scores, category_numbers
 from ..scores import binary_classes, class_scores, decisions, indicator, regression
-from ..trees import Nodes, leaf_numbers
+from ..trees import ComparesInFloat32, Nodes, leaf_numbers
 
 __all__ = [
     "CLASSIFIERS",
@@ -49,7 +49,7 @@ class Kind(NamedTuple):
     output: str = "number"  # or "share", the logit of a value from 0 to 1, or a key of CLASSIFIERS
 
 
-class Booster(ModelDefinition):
+class Booster(ComparesInFloat32):
     """Base class of definitions of boosters, whose outputs depend on the objective."""
 
     kinds: Mapping[str, Kind]  # by the name of the objective
@@ -99,8 +99,7 @@ def tree_leaves(
     """Append the leaves of samples in trees with splits on categories, made integers by ``to_integer``."""
     # each of these splits becomes a column, 0 for samples that go left and 1 for the others
     nodes = Nodes.joined([own for own, _ in trees])
-    first = np.cumsum(nodes.sizes) - nodes.sizes
-    pairs = zip(first.tolist(), trees, strict=True)
+    pairs = zip(nodes.roots.tolist(), trees, strict=True)
     splits = [split._replace(node=begin + split.node) for begin, (_, own) in pairs for split in own]
     feature, threshold, missing_left = nodes.feature.copy(), nodes.threshold.copy(), nodes.missing_left.copy()
     columns = [x]

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ... import losses
-from ...boosting.packages import grows_catboost
+from ...boosting.packages import grows_catboost, shift_catboost
 from .. import Access, ModelWriter, Objective, Scores
 from ..capabilities import BoostedStages
 from ..forms import AsIs, Scaled
@@ -98,7 +98,7 @@ class CatBoostDefinition(Booster):
             given = model.get_params()
             return self.own_loss(model, *_loss_of(given.get("objective") or given.get("loss_function") or ""))
 
-        return (BoostedStages(grows_catboost, own_loss, _own_scores, _shift),)
+        return (BoostedStages(grows_catboost, own_loss, _own_scores, shift_catboost),)
 
     def objective(self, model: Any, total_weight: float) -> Objective | None:
         given, params = model.get_params(), model.get_all_params()
@@ -123,11 +123,6 @@ class CatBoostDefinition(Booster):
 
 def _own_scores(model: Any, X: Any) -> np.ndarray:
     return model.predict(X, prediction_type="RawFormulaVal")
-
-
-def _shift(model: Any, shift: float) -> None:
-    scale, bias = model.get_scale_and_bias()
-    model.set_scale_and_bias(scale, bias + shift)
 
 
 def _raw_scores(op: ModelWriter, model: Any, x: str) -> tuple[str, int]:

@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.base import is_classifier, is_regressor
 
 from ... import losses
-from ...boosting.packages import grows_lightgbm
+from ...boosting.packages import grows_lightgbm, shift_lightgbm
 from .. import Access, ModelWriter, Objective, Scores
 from ..capabilities import BoostedStages
 from ..forms import AsIs, Scaled
@@ -111,7 +111,10 @@ class LGBMDefinition(Booster):
         def applies(model: Any) -> bool:
             return model.boosting_type != "rf" and (is_classifier(model) or is_regressor(model))
 
-        return (BoostedStages(grows_lightgbm, own_loss, _own_scores, _shift, applies),)
+        return (BoostedStages(grows_lightgbm, own_loss, _own_scores, shift_lightgbm, applies),)
+
+    def needs_float64(self, model: Any, computed: bool) -> bool:
+        return True
 
     def objective(self, model: Any, total_weight: float) -> Objective | None:
         booster, params = model.booster_.dump_model(num_iteration=1), _params(model)
@@ -147,23 +150,24 @@ def _own_scores(model: Any, X: Any) -> np.ndarray:
     return model.predict(X, raw_score=True)
 
 
-def _shift(model: Any, shift: float) -> None:
-    booster = model.booster_
-    if booster.num_trees():  # each sample reaches one leaf of the first tree
-        for leaf in range(booster.dump_model(num_iteration=1)["tree_info"][0]["num_leaves"]):
-            booster.set_leaf_output(0, leaf, booster.get_leaf_output(0, leaf) + shift)
-
-
 def _raw_scores(op: ModelWriter, model: Any, booster: dict[str, Any], x: Any) -> str:
     """Append the sums of the values of leaves, of shape (n, number of trees in a round)."""
     if _params(model)["linear_tree"]:
         raise op.fail(model, "its leaves hold linear models, which LightGBM cannot set: drop linear_tree.")
     trees, n_scores = booster["tree_info"], booster["num_tree_per_iteration"]
-    n_rounds, n_columns = len(trees) // n_scores, model.n_features_in_
+    n_rounds = len(trees) // n_scores
     form = Scaled(1 / n_rounds) if booster["average_output"] else AsIs()
     access = LightGBMLeaves(tuple(tree["num_leaves"] for tree in trees))
     options: Any = {"role": "table", "name": "leaf_values", "access": access}
     table = op.parameter(model, "booster_.leaf_outputs", form=form, **options)
+    with op.in_types(floats=op.sample_dtype):
+        numbers = _leaf_numbers(op, model, booster, x)
+    return leaf_sums(op, table, numbers, n_rounds, n_scores)
+
+
+def _leaf_numbers(op: ModelWriter, model: Any, booster: dict[str, Any], x: Any) -> str:
+    """Append the indices of the leaves that samples reach, of shape (n, n_trees)."""
+    trees, n_columns = booster["tree_info"], model.n_features_in_
     x = with_codes(op, model, x, _categories(op, model, booster))
     parts = [_splits(tree) for tree in trees]
     missing = sorted({own["split_feature"] for splits in parts for own in splits if _misses_zeros(own)})
@@ -177,8 +181,7 @@ def _raw_scores(op: ModelWriter, model: Any, booster: dict[str, Any], x: Any) ->
     def to_integer(column: str) -> str:  # LightGBM truncates categories to integers
         return op.Where(op.Less(column, 0.0), op.Ceil(column), op.Floor(column))
 
-    numbers = tree_leaves(op, x, n_columns, nodes, to_integer, in_float32=False)
-    return leaf_sums(op, table, numbers, n_rounds, n_scores)
+    return tree_leaves(op, x, n_columns, nodes, to_integer, in_float32=False)
 
 
 def _params(model: Any) -> dict[str, Any]:

@@ -54,6 +54,9 @@ class XGBDefinition(Booster):
 
         return (BoostedStages(grows_xgboost, own_loss, _own_scores, _shift, applies),)
 
+    def needs_float64(self, model: Any, computed: bool) -> bool:
+        return computed and model.booster != "gblinear"
+
     def objective(self, model: Any, total_weight: float) -> Objective | None:
         document, params = document_of(model), model.get_params()
         loss = self.kinds.get(document.objective, Kind()).loss
@@ -94,9 +97,10 @@ def _shift(model: Any, shift: float) -> None:
 
 def _raw_scores(op: ModelWriter, model: Any, document: Document, x: Any) -> str:
     """Append raw scores, of shape (n, n_scores)."""
-    x, missing = with_codes(op, model, x, document.categories()), float(model.missing)
-    if missing == missing:
-        x = op.Where(op.Equal(x, np.array(missing, dtype=op.float_dtype)), float("nan"), x)
+    with op.in_types(floats=op.sample_dtype):
+        x, missing = with_codes(op, model, x, document.categories()), float(model.missing)
+        if missing == missing:
+            x = op.Where(op.Equal(x, np.array(missing, dtype=op.float_dtype)), float("nan"), x)
     options: Any = {"name": "base_values", "access": XGBoostBaseScore()}
     options["reason"] = "the values of leaves, or the intercept, are trained instead"
     base = op.parameter(model, "base_score", role="intercept", **options)
@@ -108,7 +112,8 @@ def _raw_scores(op: ModelWriter, model: Any, document: Document, x: Any) -> str:
     options = {"form": form, "name": "leaf_values", "access": XGBoostLeaves()}
     table = op.parameter(model, "get_booster().leaf_values", role="table", **options)
     trees = [(document.nodes(tree), list(document.category_splits(tree))) for tree in used]
-    numbers = tree_leaves(op, x, model.n_features_in_, trees, op.Floor)
+    with op.in_types(floats=op.sample_dtype):
+        numbers = tree_leaves(op, x, model.n_features_in_, trees, op.Floor)
     sums = leaf_sums(op, table, numbers, len(used) // document.n_scores, document.n_scores)
     return op.Add(sums, base)
 

@@ -230,6 +230,7 @@ class StackingDefinition(MembersDefinition):
     def write(self, op: ModelWriter, model: Any, x: Any) -> Scores:
         pairs = zip(write_members(op, model, x), model.stack_method_, strict=True)
         columns = [output_of(op, scores, method) for scores, method in pairs]
+        columns = op.as_samples(columns)
         if model.passthrough:
             columns.append(op.matrix(x))
         joined = op.joined(columns)

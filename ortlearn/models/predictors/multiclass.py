@@ -210,8 +210,8 @@ def _chained(op: ModelWriter, model: Any, x: str) -> list[Scores]:
     members: list[Scores] = []
     method = getattr(model, "chain_method_", "predict")
     for i, member in enumerate(model.estimators_):
-        columns = [op.matrix(x), *(output_of(op, scores, method) for scores in members)]
-        members.append(op.write(member, op.joined(columns), f"estimators_[{i}]"))
+        columns = op.as_samples([output_of(op, scores, method) for scores in members])
+        members.append(op.write(member, op.joined([op.matrix(x), *columns]), f"estimators_[{i}]"))
     return [members[int(position)] for position in np.argsort(model.order_)]
 
 

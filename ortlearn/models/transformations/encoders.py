@@ -21,6 +21,8 @@ class _Encoder(ModelDefinition):
 class OneHotEncoderDefinition(_Encoder):
     """OneHotEncoder: 1 in the column of the category, 0 elsewhere."""
 
+    exact = True
+
     def write(self, op: ModelWriter, model: Any, x: Any) -> Scores:
         parts, count = [], 0
         for position, categories in enumerate(model.categories_):
@@ -54,6 +56,8 @@ def _output_columns(model: Any, position: int) -> np.ndarray:
 
 class OrdinalEncoderDefinition(_Encoder):
     """OrdinalEncoder: the number of the category."""
+
+    exact = True
 
     def write(self, op: ModelWriter, model: Any, x: Any) -> Scores:
         columns = []

@@ -14,6 +14,7 @@ from ..writer import ModelWriter
 class SelectorDefinition(ModelDefinition):
     """Feature selectors: the columns of ``get_support()``."""
 
+    exact = True
     untrained = "it selects columns, and has no parameters"
 
     def covers(self, model: Any) -> bool:

@@ -40,6 +40,7 @@ def _missing_flags(op: ModelWriter, indicator: Any, x: str | Columns) -> str:
 class MissingIndicatorDefinition(ModelDefinition):
     """MissingIndicator: 1 for missing values, 0 for others."""
 
+    exact = True
     untrained = "it has no parameters"
     takes_columns = True
 
@@ -57,6 +58,7 @@ def _output_mask(model: Any) -> np.ndarray:
 class SimpleImputerDefinition(ModelDefinition):
     """SimpleImputer: a constant for each column."""
 
+    exact = True
     takes_columns = True
 
     def fills_gaps_only(self, model: Any) -> bool:

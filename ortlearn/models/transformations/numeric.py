@@ -74,6 +74,7 @@ def _exprel(op: ModelWriter, z: str) -> str:
 class PolynomialFeaturesDefinition(ModelDefinition):
     """PolynomialFeatures: products of columns."""
 
+    exact = True
     untrained = "it has no parameters"
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
@@ -105,6 +106,7 @@ class NormalizerDefinition(ModelDefinition):
 class BinarizerDefinition(ModelDefinition):
     """Binarizer: 1 for values above the threshold, otherwise 0."""
 
+    exact = True
     untrained = "its output is the index of a bin, a step function without a gradient"
     continuous = False
 
@@ -116,6 +118,7 @@ class BinarizerDefinition(ModelDefinition):
 class KBinsDiscretizerDefinition(ModelDefinition):
     """KBinsDiscretizer: the index of the bin of each value, or its one-hot encoding."""
 
+    exact = True
     untrained = "its output is the index of a bin, a step function without a gradient"
     continuous = False
 

@@ -9,7 +9,7 @@ from onnx import TensorProto
 
 from ..base import ModelDefinition, Route
 from ..columns import Columns
-from ..registry import definition_of, find_definition, has_own_score, inner_part
+from ..registry import definition_of, find_definition, has_own_score, inner_part, needs_float64
 from ..scores import Scores, label_of, transformation
 from ..writer import ModelWriter
 
@@ -24,6 +24,7 @@ def is_idle(step: Any) -> bool:
 class PipelineDefinition(ModelDefinition):
     """Pipeline: each step takes the output of the previous step."""
 
+    exact = True
     takes_columns = True
 
     def children(self, model: Any) -> Iterator[Any]:
@@ -59,6 +60,14 @@ class PipelineDefinition(ModelDefinition):
             steps, imputed = steps[1:], True
         yield Route(steps[0] if steps else None, columns, imputed)
 
+    def needs_float64(self, model: Any, computed: bool) -> bool:
+        for _, step in working_steps(model):
+            if needs_float64(step, computed):
+                return True
+            found = find_definition(step)
+            computed = computed or found is None or not found.fills_gaps_only(step)
+        return False
+
     def write_inverse(self, op: ModelWriter, model: Any, y: str) -> str:
         for _, step in reversed(working_steps(model)):
             y = definition_of(step).write_inverse(op, step, y)
@@ -81,6 +90,7 @@ def _passes_through(step: Any) -> bool:
 class _SideBySide(ModelDefinition):
     """Transformers whose outputs are concatenated."""
 
+    exact = True
     takes_columns = True
     prefix = ""  # attribute that maps names to parts, if it is not the estimator itself
 

@@ -25,6 +25,7 @@ def _inverse_scaled(op: ModelWriter, model: Any, y: str, scale: Any, center: Any
 class ScalerDefinition(ModelDefinition):
     """StandardScaler, RobustScaler and MaxAbsScaler: ``(x - center) / scale_``, each of them optional."""
 
+    exact = True
     keeps_missing = True
 
     def _center(self, model: Any) -> tuple[str, Any]:
@@ -55,6 +56,7 @@ class ScalerDefinition(ModelDefinition):
 class MinMaxScalerDefinition(ModelDefinition):
     """MinMaxScaler: ``x * scale_ + min_``, clipped with ``clip=True``."""
 
+    exact = True
     keeps_missing = True
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:

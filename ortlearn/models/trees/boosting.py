@@ -23,6 +23,7 @@ from ..transformations.pipelines import column_positions
 from ..writer import ModelWriter
 from .monotonic import MonotonicLeaves
 from .nodes import STEM, Nodes, TreeLeaves, leaf_numbers, leaf_sums, trees_of
+from .thresholds import ComparesInFloat32
 
 FIRST = "base_values"  # name of the initial scores
 #: Losses by name. Huber's delta is the quantile ``alpha`` of the residuals in the last round.
@@ -119,7 +120,7 @@ class GrowingHistogramBoosting(GrowingEnsemble):
         return found
 
 
-class GradientBoostingDefinition(ModelDefinition):
+class GradientBoostingDefinition(ComparesInFloat32):
     """GradientBoostingClassifier and GradientBoostingRegressor."""
 
     capabilities = (GrowingBoosting(), BoostedStages(grows_by_gradients, _own_loss, _scores, _shift_init))
@@ -218,6 +219,9 @@ class HistGradientBoostingDefinition(ModelDefinition):
         MonotonicLeaves(lambda model: Nodes.of_predictors(_predictors(model)), _signs),
     )
 
+    def needs_float64(self, model: Any, computed: bool) -> bool:
+        return True
+
     def objective(self, model: Any, total_weight: float) -> Objective | None:
         # A round minimises sum(w * l) + l2_regularization / 2 * sum(v^2), v the values of its leaves before
         # they are multiplied with the learning rate (Chen and Guestrin, "XGBoost", KDD 2016, equation 2).
@@ -230,11 +234,12 @@ class HistGradientBoostingDefinition(ModelDefinition):
         expression = f"_predictors[*][{'0' if n_scores == 1 else '*'}].nodes['value']"
         table = op.parameter(model, expression, role="table", name=STEM, access=PredictorLeaves())
         predictors = _predictors(model)
-        if np.any(model.is_categorical_):
-            nodes, x, n_columns = _split_on_categories(op, model, predictors, x)
-        else:
-            nodes, x, n_columns = Nodes.of_predictors(predictors), op.matrix(x), model.n_features_in_
-        numbers = leaf_numbers(op, nodes, x, n_columns, in_float32=False)
+        with op.in_types(floats=op.sample_dtype):
+            if np.any(model.is_categorical_):
+                nodes, x, n_columns = _split_on_categories(op, model, predictors, x)
+            else:
+                nodes, x, n_columns = Nodes.of_predictors(predictors), op.matrix(x), model.n_features_in_
+            numbers = leaf_numbers(op, nodes, x, n_columns, in_float32=False)
         options: Any = {"form": Reshaped((-1,)), "role": "intercept", "name": FIRST}
         first = op.parameter(model, "_baseline_prediction", **options)
         raw = leaf_sums(op, table, numbers, n_rounds, n_scores, first)
@@ -256,7 +261,7 @@ def _split_on_categories(
     table = np.concatenate([predictor.nodes for predictor in predictors])
     is_split = (table["is_leaf"] == 0) & (table["is_categorical"] == 1)
     feature, threshold = nodes.feature - len(categories), nodes.threshold.copy()
-    tree = np.repeat(np.arange(len(predictors)), nodes.sizes)
+    tree = nodes.trees
     known, bitset_of = model._bin_mapper.make_known_categories_bitsets()
     columns = [op.matrix(op.columns(x, numbers, model.n_features_in_))] if numbers else []
     count = len(numbers)

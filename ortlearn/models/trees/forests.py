@@ -13,7 +13,7 @@ from sklearn.ensemble import (
 )
 
 from ... import losses
-from ..base import ModelDefinition, Objective
+from ..base import Objective
 from ..capabilities import Bags, GrowingEnsemble, ShiftedTables
 from ..columns import LOWEST
 from ..constraints.sets import ClosedSimplex
@@ -23,6 +23,7 @@ from ..scores import Scores, classes_of_probabilities, detection, multioutput, r
 from ..writer import ModelWriter
 from .monotonic import MonotonicLeaves
 from .nodes import STEM, Nodes, TreeLeaves, leaf_numbers, leaf_sums, trees_of
+from .thresholds import ComparesInFloat32
 
 #: Lowest probability of a forest, in votes of one tree: with LOWEST, the gradient 1 / LOWEST of the logarithm
 #: would be too large for a class without votes.
@@ -120,7 +121,7 @@ def _signs(model: Any) -> np.ndarray | None:
 MONOTONIC = MonotonicLeaves(lambda model: Nodes.of_trees(trees_of(model)), _signs)
 
 
-class _Trees(ModelDefinition):
+class _Trees(ComparesInFloat32):
     """Trees and forests, without an objective for the Gini impurity and the Poisson deviance."""
 
     def objective(self, model: Any, total_weight: float) -> Objective | None:
@@ -191,7 +192,7 @@ class LeafDepths(Access):
         owner._decision_path_lengths = tuple(paths)
 
 
-class IsolationForestDefinition(ModelDefinition):
+class IsolationForestDefinition(ComparesInFloat32):
     """IsolationForest: ``-2^(-d / (T c(n))) - offset_``, d the depths in T trees (Liu et al., ICDM 2008)."""
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
@@ -208,7 +209,7 @@ class IsolationForestDefinition(ModelDefinition):
         return detection(op, op.Sub(op.Neg(op.Exp(exponent)), offset))
 
 
-class TreesEmbeddingDefinition(ModelDefinition):
+class TreesEmbeddingDefinition(ComparesInFloat32):
     """RandomTreesEmbedding: 1 in the column of the leaf that a sample reaches in each tree, 0 elsewhere."""
 
     untrained = "its output is the index of a leaf, a step function without a gradient"

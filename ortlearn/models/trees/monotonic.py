@@ -27,18 +27,17 @@ def projected_leaves(nodes: Nodes, signs: np.ndarray, values: np.ndarray) -> np.
     As in scikit-learn's growth, the middle between the children of a constrained split bounds all leaves
     below it.
     """
-    first = np.repeat(np.cumsum(nodes.sizes) - nodes.sizes, nodes.sizes)
-    left, right = nodes.left + first, nodes.right + first
-    levels = [np.cumsum(nodes.sizes) - nodes.sizes]
+    left, right = nodes.children
+    levels = [nodes.roots]
     while len(splits := levels[-1][~nodes.is_leaf[levels[-1]]]):
         levels.append(np.concatenate([left[splits], right[splits]]))
-    sums, counts = np.zeros(len(first)), nodes.is_leaf.astype(np.float64)
+    sums, counts = np.zeros(len(left)), nodes.is_leaf.astype(np.float64)
     sums[nodes.is_leaf] = values
     for level in reversed(levels):
         splits = level[~nodes.is_leaf[level]]
         sums[splits] = sums[left[splits]] + sums[right[splits]]
         counts[splits] = counts[left[splits]] + counts[right[splits]]
-    means, low, high = sums / counts, np.full(len(first), -np.inf), np.full(len(first), np.inf)
+    means, low, high = sums / counts, np.full(len(left), -np.inf), np.full(len(left), np.inf)
     for level in levels:
         splits = level[~nodes.is_leaf[level]]
         for child in (left[splits], right[splits]):

@@ -13,6 +13,7 @@ from ...graphs import GraphBuilder, initializer_arrays
 from ..fusion import ML, ML_OPSET, FusedForm, attribute_of, computes, replace_tensors
 from ..parameters import Access
 from ..writer import ModelWriter
+from .thresholds import raised, rounded_down
 
 STEM = "leaf_values"  # name of a table of leaves
 
@@ -50,6 +51,22 @@ class Nodes:
     feature: np.ndarray  # column that a split compares
     threshold: np.ndarray  # float64; samples up to it go left
     missing_left: np.ndarray  # whether missing values go left
+
+    @property
+    def roots(self) -> np.ndarray:
+        """Position of the root of each tree among the nodes of all trees."""
+        return np.cumsum(self.sizes) - self.sizes
+
+    @property
+    def trees(self) -> np.ndarray:
+        """Number of the tree of each node."""
+        return np.repeat(np.arange(len(self.sizes)), self.sizes)
+
+    @property
+    def children(self) -> tuple[np.ndarray, np.ndarray]:
+        """Positions of the left and the right child of each split among the nodes of all trees."""
+        first = self.roots[self.trees]
+        return self.left + first, self.right + first
 
     @classmethod
     def of_splits(cls, left: Any, right: Any, feature: Any, threshold: Any, missing_left: Any) -> Nodes:
@@ -106,35 +123,18 @@ class Nodes:
         return cls(sizes, depth, is_leaf, left, right, feature, nodes["num_threshold"], missing_left)
 
 
-def rounded_down(thresholds: np.ndarray) -> np.ndarray:
-    """Return the largest float32 up to each threshold: float32 samples fall on the same side."""
-    with np.errstate(over="ignore"):  # beyond float32 is infinite
-        rounded = thresholds.astype(np.float32)
-        return np.where(rounded > thresholds, np.nextafter(rounded, np.float32(-np.inf)), rounded)
-
-
-def rounded_to_nearest(thresholds: np.ndarray) -> np.ndarray:
-    """Return the nearest float32 to each threshold, the smaller of two, for samples rounded to float32."""
-    # rounding is monotone; samples of float32 may be next to a threshold midway between two neighbours
-    with np.errstate(over="ignore", invalid="ignore"):
-        rounded, below = thresholds.astype(np.float32), rounded_down(thresholds)
-        is_middle = rounded.astype(np.float64) - thresholds == thresholds - below.astype(np.float64)
-    return np.where(is_middle, below, rounded)
-
-
 def _tables(nodes: Nodes, n_features: int, thresholds: np.ndarray) -> tuple[np.ndarray, ...]:
     """Return column, threshold, following node and leaf number of each node, of shape (n_trees, n_nodes)."""
     # Nodes are renumbered, the root first, the right child of a split just before the left one: the next node
     # is following + (x <= threshold). Leaves follow themselves, as comparisons with NaN are false.
     shape = len(nodes.sizes), int(nodes.sizes.max())
-    first = np.cumsum(nodes.sizes) - nodes.sizes
-    split = np.flatnonzero(~nodes.is_leaf)
-    tree = np.repeat(np.arange(shape[0]), nodes.sizes)[split]
-    pairs = 1 + 2 * (np.arange(len(split)) - np.searchsorted(split, first)[tree])
+    split, (left, right) = np.flatnonzero(~nodes.is_leaf), nodes.children
+    tree = nodes.trees[split]
+    pairs = 1 + 2 * (np.arange(len(split)) - np.searchsorted(split, nodes.roots)[tree])
     position = np.empty(len(nodes.is_leaf), dtype=np.int64)  # in the flattened tables
-    position[first] = np.arange(shape[0]) * shape[1]
-    position[nodes.right[split] + first[tree]] = tree * shape[1] + pairs
-    position[nodes.left[split] + first[tree]] = tree * shape[1] + pairs + 1
+    position[nodes.roots] = np.arange(shape[0]) * shape[1]
+    position[right[split]] = tree * shape[1] + pairs
+    position[left[split]] = tree * shape[1] + pairs + 1
     columns, leaves = np.zeros(shape, dtype=np.int32), np.zeros(shape, dtype=np.int64)
     following = np.tile(np.arange(shape[1], dtype=np.int32), (shape[0], 1))
     limits = np.full(shape, np.nan, dtype=thresholds.dtype)
@@ -148,14 +148,16 @@ def _tables(nodes: Nodes, n_features: int, thresholds: np.ndarray) -> tuple[np.n
 def leaf_numbers(op: ModelWriter, nodes: Nodes, x: str, n_features: int, in_float32: bool = True) -> str:
     """Append the indices of the leaves that samples reach, among the leaves of all trees, int64 (n, n_trees).
 
-    ``in_float32`` is whether the trees compare float32 samples with their thresholds.
+    ``in_float32`` is whether the trees compare float32 samples with their thresholds. Samples are of type
+    ``op.sample_dtype``; float32 samples are on the same side of thresholds as in float64.
     """
-    double = op.float_dtype == np.float64
-    if in_float32:
-        x = op.Cast(x, to=TensorProto.FLOAT) if double else x
-        thresholds = rounded_down(nodes.threshold)
-    else:
-        thresholds = nodes.threshold if double else rounded_to_nearest(nodes.threshold)
+    double = op.sample_dtype == np.float64
+    if in_float32 and double:
+        x = op.Cast(x, to=TensorProto.FLOAT)
+    in_double = double and not in_float32
+    thresholds = nodes.threshold if in_double else rounded_down(nodes.threshold)
+    if not in_float32 and not op.exact:
+        thresholds = raised(thresholds, nodes.feature, nodes.is_leaf)
     samples = x
     *tables, leaves = _tables(nodes, n_features, thresholds)
     # With trees first, neighbouring look-ups are in the same tree, in nearby memory.
@@ -228,7 +230,7 @@ class FusedTrees(FusedForm):
     def apply(self, model: ModelProto) -> ModelProto:
         if computes(model, self.sums):
             arrays = initializer_arrays(model, (self.table, self.base))
-            if arrays[self.table].dtype == self.nodes.threshold.dtype == np.float32:
+            if arrays[self.table].dtype == np.float32:  # the type of the output
                 model = replace_tensors(model, [self.sums], lambda op: self._write_sums(op, arrays))
         if computes(model, self.numbers) and int(self.nodes.is_leaf.sum()) <= MAX_LEAVES:
             model = replace_tensors(model, [self.numbers], self._write_numbers)
@@ -260,7 +262,7 @@ class FusedTrees(FusedForm):
         op.node("Cast", output, to=TensorProto.INT64, outputs=[self.numbers])
 
     def _trees_of_leaves(self) -> np.ndarray:
-        return np.repeat(np.arange(len(self.nodes.sizes)), self.nodes.sizes)[self.nodes.is_leaf]
+        return self.nodes.trees[self.nodes.is_leaf]
 
     def _write(
         self,
@@ -274,8 +276,8 @@ class FusedTrees(FusedForm):
     ) -> None:
         """Append the operator, which adds a weight to a target where a sample reaches a leaf."""
         nodes, is_leaf = self.nodes, self.nodes.is_leaf
-        tree = np.repeat(np.arange(len(nodes.sizes)), nodes.sizes)
-        number = np.arange(len(tree)) - (np.cumsum(nodes.sizes) - nodes.sizes)[tree]
+        tree = nodes.trees
+        number = np.arange(len(tree)) - nodes.roots[tree]
         of_leaf = np.flatnonzero(is_leaf)[leaves]
         options: Any = {"domain": ML, "domain_version": ML_OPSET, "outputs": [output]}
         options["n_targets"] = int(n_targets)
