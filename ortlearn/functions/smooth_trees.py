@@ -101,14 +101,14 @@ class Levels(NamedTuple):
 
 def _levels(nodes: Nodes) -> Levels:
     """Return the nodes of an ensemble by depth."""
-    level, splits, leaves, orders = nodes.roots, [], [], []
+    children, level, splits, leaves, orders = nodes.children, nodes.roots, [], [], []
     while len(level):
         orders.append(np.argsort(nodes.is_leaf[level], kind="stable"))
         level = level[orders[-1]]
         is_leaf = nodes.is_leaf[level]
         leaves.append(level[is_leaf])
         splits.append(level[~is_leaf])
-        level = np.concatenate([own[splits[-1]] for own in nodes.children])
+        level = np.concatenate([own[splits[-1]] for own in children])
     return Levels(
         np.concatenate(splits), np.concatenate(leaves), [len(part) for part in splits if len(part)], orders
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -99,16 +99,27 @@ def with_fields(
     model: ModelProto, opsets: Mapping[str, int] | None = None, **fields: Iterable[Any]
 ) -> ModelProto:
     """Return the model with replaced nodes, inputs, outputs, initializers or types of its main graph."""
-    result = copy_model(model)
+    result = ModelProto()
+    _copy_fields(model, result, {"graph"})
+    _copy_fields(model.graph, result.graph, fields)  # replaced fields may be large
     for name, values in fields.items():
-        field = getattr(result.graph, name)
-        del field[:]
-        field.extend(values)
+        getattr(result.graph, name).extend(values)
     known = opset_versions(model)
     for domain, version in (opsets or {}).items():
         if domain not in known:
             result.opset_import.add(domain=domain, version=version)
     return result
+
+
+def _copy_fields(source: Any, target: Any, left_out: Container[str]) -> None:
+    """Copy the fields of a model or a graph, except some, to an empty one."""
+    for field, value in source.ListFields():
+        if field.name in left_out:
+            continue
+        if isinstance(value, int | float | str | bytes):
+            setattr(target, field.name, value)
+        else:
+            getattr(target, field.name).MergeFrom(value)
 
 
 def append_nodes(

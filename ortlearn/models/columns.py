@@ -47,10 +47,10 @@ class SampleWriter(GraphBuilder):
             return Columns(tuple(known.get(position) for position in wanted))
         if wanted == list(range(n_columns or -1)):
             return x
-        known, found = self.type(x), self.Gather(x, wanted, axis=1)
-        if known is None and self.sample_dtype != self.float_dtype:
+        kind, found = self.type(x), self.Gather(x, wanted, axis=1)
+        if kind is None and self.sample_dtype != self.float_dtype:
             return found
-        return self.set_type(found, known.elem_type if known else self.elem_type, (None, len(wanted)))
+        return self.set_type(found, kind.elem_type if kind else self.elem_type, (None, len(wanted)))
 
     def column(self, x: str | Columns, position: int) -> str:
         """Return a column without changing its type, of shape (n, 1)."""

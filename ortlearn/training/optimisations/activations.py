@@ -6,11 +6,12 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from onnx import ModelProto, helper
+from onnx import ModelProto, NodeProto, helper
 
 from ...data.samples import Data
 from ...exceptions import ExecutionError
 from ...graphs import copy_model, make_inputs_of, value_types
+from ...graphs.editing import with_fields
 from ...runtime.buffers import sample_bytes
 from ...runtime.machine import memory_bytes
 from ..graphs.sparse_products import entry_bytes, product_widths
@@ -33,6 +34,7 @@ MAX_ACTIVATIONS = 2**27
 LARGE_CONSTANT = 1024
 #: Operators whose results have shapes that depend on values, or that contain other graphs.
 BY_VALUE = frozenset("ConstantOfShape Expand If Loop OneHot Pad Range Resize Scan Tile Upsample".split())
+TREES = "ai.onnx.ml"  # domain of operators whose attributes may be long lists
 #: Approximate bytes of sparse entries of a call, which takes some milliseconds.
 ENTRY_BYTES = 2**21
 
@@ -45,9 +47,21 @@ def activation_bytes(model: ModelProto, inputs: Mapping[str, Any] | None = None)
 
 
 def without_large_constants(model: ModelProto) -> ModelProto:
-    """Return a graph with large constants as inputs, for type inference."""
+    """Return a graph with large constants as inputs, without large attributes, for type inference."""
     large = [t.name for t in model.graph.initializer if math.prod(t.dims) > LARGE_CONSTANT]
+    if any(node.domain == TREES for node in model.graph.node):
+        model = with_fields(model, node=map(_without_large_attributes, model.graph.node))
     return make_inputs_of(model, large)
+
+
+def _without_large_attributes(node: NodeProto) -> NodeProto:
+    """Return a node without long lists, such as the nodes of trees, on which no type depends."""
+    lists = [(own, max(len(own.ints), len(own.floats), len(own.strings))) for own in node.attribute]
+    kept = [own for own, size in lists if max(size, math.prod(own.t.dims)) <= LARGE_CONSTANT]
+    if len(kept) == len(lists) or node.domain != TREES:  # others may determine shapes
+        return node
+    fields = {"name": node.name, "domain": node.domain, "attribute": kept}
+    return NodeProto(op_type=node.op_type, input=node.input, output=node.output, **fields)
 
 
 def _result_bytes(model: ModelProto, inputs: Mapping[str, Any], samples: int) -> int:
