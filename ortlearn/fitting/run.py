@@ -69,10 +69,9 @@ def train(
     estimates = None
     if candidate is None and not configuration.warm_start:
         estimates = leaf_estimates(configuration, start, step.task, data)
-    is_named = configuration.updates.learning_rate is not None
-    if estimates is not None and is_named:
+    if estimates is not None and configuration.updates.learning_rate is not None:
         weights = estimates.estimated(data, ESTIMATE.base, ESTIMATE.pooled)
-        start = replace(start, state=replace(start.state, weights=weights, updated=None))
+        start, estimates = replace(start, state=replace(start.state, weights=weights, updated=None)), None
     fingerprint = None if fingerprint_of is None else fingerprint_of(candidate)
     kept = None if start.samples.is_remote else step
     unfinished = partial(model_after, configuration, start, kept, fingerprint=fingerprint)
@@ -92,9 +91,10 @@ def train(
             state = candidate.train(setting, Part(data))
         elif is_solver:
             growth = None if warm is None else warm.growth
-            setting = setting_of(configuration, start, (step, data), settings, growth, state=state, **hooks)
+            options = {"state": state, "estimates": estimates, **hooks}
+            setting = setting_of(configuration, start, (step, data), settings, growth, **options)
             is_own = start.from_model or FreshPull not in setting.centers
-            of_leaves = None if estimates is None or is_named else ESTIMATE
+            of_leaves = None if estimates is None else ESTIMATE
             chosen = candidate or of_leaves or (Pull() if is_own else FreshPull())
             state = chosen.train(setting, Part(data))
         else:

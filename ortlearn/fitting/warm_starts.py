@@ -136,11 +136,13 @@ def setting_of(
     settings: LoopSettings,
     growth: Growth | None = None,
     state: TrainingState | None = None,
+    estimates: LeafEstimates | None = None,
     **hooks: Any,
 ) -> Setting:
     """Return the setting of candidates; ``trained`` are the step of a solver and its samples.
 
-    ``state`` is that of a training to resume, by default that of the start.
+    ``state`` is that of a training to resume, by default that of the start; ``estimates`` are those of
+    :func:`leaf_estimates` if they are known.
     """
     step, data = trained
     centers: dict[type, Callable[[Data], Weights]] = {
@@ -148,7 +150,8 @@ def setting_of(
         for name, weights in start.others(step.task).items()
     }
     shares = LeafShares.of(configuration, start.problem, step.task, data)
-    estimates, offset = leaf_estimates(configuration, start, step.task, data), _offset(configuration, start)
+    estimates = estimates or leaf_estimates(configuration, start, step.task, data)
+    offset = _offset(configuration, start)
     if offset is not None and estimates is None:
         runner = ScoreRunner(step.task, configuration.runtime)
         centers[ShiftedPull] = partial(_shifted, runner, start.weights, offset)

@@ -61,6 +61,32 @@ class _Curves:
 
 
 @dataclass(frozen=True)
+class _Neighbours:
+    """Samples that share the leaves of a tree with those that it has not seen."""
+
+    reached: np.ndarray  # samples that the tree has not seen
+    leaves: np.ndarray  # their leaves
+    own: np.ndarray  # their weights among the samples of their leaves
+    totals: np.ndarray  # weights of the others
+    of_leaf: csr_matrix  # weights of the samples of each leaf
+
+    @classmethod
+    def of(cls, leaves: np.ndarray, is_unseen: np.ndarray, weights: np.ndarray) -> _Neighbours:
+        """Return the neighbours in a tree, from the leaves of all samples."""
+        given, leaves = np.where(is_unseen, 0.0, weights), leaves - leaves.min()
+        own = np.zeros(len(leaves))
+        if not given.any():  # all samples are new: others of them
+            given = own = np.where(is_unseen, weights, 0.0)
+        ends = np.cumsum(np.bincount(leaves))
+        order = np.argsort(leaves, kind="stable")
+        parts = given[order].astype(np.float32), order, np.concatenate([[0], ends])
+        totals = np.bincount(leaves, given)[leaves] - own
+        reached = np.flatnonzero(is_unseen & (totals > TINY * given.max()))
+        of_leaf = csr_matrix(parts, shape=(len(ends), len(leaves)))
+        return cls(reached, leaves[reached], own[reached], totals[reached], of_leaf)
+
+
+@dataclass(frozen=True)
 class LeafEstimates:
     """Estimates of the leaves of a bagged ensemble of regression trees, which are its only weights."""
 
@@ -152,25 +178,28 @@ class LeafEstimates:
             values = np.unique(np.quantile(residuals[weights > 0], np.linspace(0, 1, size)))
             losses = self._losses(scores, output, values, data)
             mean = (weights @ losses) / weights.sum()
-            found.append(_Curves(values.astype(np.float64), self._local(data, losses, weights, mean), mean))
+            found.append(_Curves(values.astype(np.float64), self._local(data, losses, mean), mean))
         return found
 
-    def _local(self, data: Data, losses: np.ndarray, weights: np.ndarray, mean: np.ndarray) -> np.ndarray:
+    def _local(self, data: Data, losses: np.ndarray, mean: np.ndarray) -> np.ndarray:
         """Return mean losses over the samples that share leaves, in trees that have not seen a sample."""
         sums, counts = np.zeros_like(losses), np.zeros(len(data))
-        for leaves, is_unseen in self._trees(data):
-            given, leaves = np.where(is_unseen, 0.0, weights), leaves - leaves.min()
-            own = np.zeros(len(data))
-            if not given.any():  # all samples are new: others of them
-                given = own = np.where(is_unseen, weights, 0.0)
-            shape = int(leaves.max()) + 1, len(data)
-            of_leaf = csr_matrix((given, (leaves, np.arange(len(data)))), shape=shape, dtype=np.float32)
-            totals = np.bincount(leaves, given)[leaves] - own
-            reached = np.flatnonzero(is_unseen & (totals > TINY * given.max()))
-            of_others = (of_leaf @ losses)[leaves[reached]] - own[reached, np.newaxis] * losses[reached]
-            sums[reached] += of_others / totals[reached, np.newaxis]
+        for shared in self._neighbours(data):
+            reached, own, totals = shared.reached, shared.own, shared.totals
+            of_others = (shared.of_leaf @ losses)[shared.leaves]
+            if own.any():
+                of_others -= own[:, np.newaxis] * losses[reached]
+            sums[reached] += of_others / totals[:, np.newaxis]
             counts[reached] += 1
         return np.where(counts[:, np.newaxis] > 0, sums / np.maximum(counts, 1)[:, np.newaxis], mean)
+
+    def _neighbours(self, data: Data) -> list[_Neighbours]:
+        """Return the samples that share leaves, in each tree."""
+        if self._last.get("samples") is not data:
+            weights = weights_of(data)
+            trees = [_Neighbours.of(*tree, weights) for tree in self._trees(data)]
+            self._last.update(samples=data, trees=trees)
+        return self._last["trees"]
 
     def _trees(self, data: Data) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Yield, for each tree, the leaves of all samples, and whether it has not seen them."""
