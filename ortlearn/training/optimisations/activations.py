@@ -60,8 +60,10 @@ def _without_large_attributes(node: NodeProto) -> NodeProto:
     kept = [own for own, size in lists if max(size, math.prod(own.t.dims)) <= LARGE_CONSTANT]
     if len(kept) == len(lists) or node.domain != TREES:  # others may determine shapes
         return node
-    fields = {"name": node.name, "domain": node.domain, "attribute": kept}
-    return NodeProto(op_type=node.op_type, input=node.input, output=node.output, **fields)
+    light = NodeProto(name=node.name, op_type=node.op_type, domain=node.domain, attribute=kept)
+    light.input.extend(node.input)
+    light.output.extend(node.output)
+    return light
 
 
 def _result_bytes(model: ModelProto, inputs: Mapping[str, Any], samples: int) -> int:
