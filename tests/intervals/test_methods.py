@@ -18,8 +18,8 @@ from tests.intervals.test_interval_regressor import NETWORK, X_NEW, Y_NEW, X, Y,
 FOREST = make_pipeline(StandardScaler(), RandomForestRegressor(10, random_state=0))
 GIVEN = Ridge().fit(*samples(50, 3))
 CASES = [
-    (Ridge(), {"method": "cv+"}),
-    (GIVEN, {"method": "cv+", "n_members": 3}),
+    (Ridge(), {"method": "cv+", "n_members": 3}),
+    (GIVEN, {"method": "cv+", "n_members": 2}),
     (NETWORK, {"method": "ensemble", "n_members": 2}),
     (GIVEN, {"method": "ensemble", "n_members": 2}),
     (Ridge(), {"method": "laplace"}),
@@ -33,10 +33,11 @@ CASES = [
 
 @pytest.mark.parametrize("estimator, parameters", CASES, ids=[f"{type(e).__name__}-{p}" for e, p in CASES])
 def test_coverage_file_and_saved_file(estimator, parameters, tmp_path):
+    rows = X_NEW[:600]
     trained = OrtIntervalRegressor(estimator, random_state=0, **parameters).fit(X, Y)
-    points, intervals = trained.predict_interval(X_NEW)
-    assert abs(inside(intervals, Y_NEW).mean() - 0.9) < 0.08
-    found = run_file(trained.get_trained_onnx(), X_NEW.astype(np.float32))
+    points, intervals = trained.predict_interval(rows)
+    assert abs(inside(intervals, Y_NEW[:600]).mean() - 0.9) < 0.08
+    found = run_file(trained.get_trained_onnx(), rows.astype(np.float32))
     for name, values in (
         ("prediction", points),
         ("lower", intervals[:, 0, 0]),
@@ -45,11 +46,11 @@ def test_coverage_file_and_saved_file(estimator, parameters, tmp_path):
         np.testing.assert_allclose(found[name], values, rtol=1e-4, atol=2e-2 if estimator is FOREST else 1e-4)
     save(trained, tmp_path / "model.zip")
     later = load(tmp_path / "model.zip")
-    np.testing.assert_array_equal(later.predict_interval(X_NEW)[1], intervals)
+    np.testing.assert_array_equal(later.predict_interval(rows)[1], intervals)
 
 
 def test_single_outputs_train_a_model_per_level():
-    trained = OrtIntervalRegressor(SVR(), random_state=0).fit(X[:200], Y[:200])
+    trained = OrtIntervalRegressor(SVR(), random_state=0).fit(X[:150], Y[:150])
     quantiles = trained.predict_quantiles(X_NEW)
     assert len(trained.estimators_) == 3 and np.all(np.diff(quantiles, axis=1) >= 0)
     np.testing.assert_allclose((Y_NEW[:, None] <= quantiles).mean(axis=0), trained.levels_, atol=0.12)
@@ -170,15 +171,15 @@ def test_streams_keep_the_coverage_under_drift():
 def test_stream_bound():
     """The share of misses is within (max(a, 1 - a) + step) / (T step) of the wanted one, for any labels."""
     rng = np.random.default_rng(0)
-    trained = OrtIntervalRegressor(Ridge(), method="residual", step=0.05, random_state=0).fit(X, Y)
-    X_new, y_new = samples(400, 7)
-    y_new = np.where(rng.uniform(size=400) < 0.3, 1e3, y_new)
+    trained = OrtIntervalRegressor(Ridge(), method="residual", step=0.2, random_state=0).fit(X, Y)
+    X_new, y_new = samples(120, 7)
+    y_new = np.where(rng.uniform(size=120) < 0.3, 1e3, y_new)
     count = 0
-    for row in range(400):
+    for row in range(120):
         intervals = trained.predict_interval(X_new[row : row + 1])[1]
         count += not inside(intervals, y_new[row : row + 1])[0]
         trained.partial_fit(X_new[row : row + 1], y_new[row : row + 1])
-    assert abs(count / 400 - 0.1) <= (0.9 + 0.05) / (400 * 0.05) + 1e-9
+    assert abs(count / 120 - 0.1) <= (0.9 + 0.2) / (120 * 0.2) + 1e-9
 
 
 def test_calibration_samples_that_were_trained_on():
