@@ -44,3 +44,4 @@ def test_sample_of_user_code(name, tmp_path):
 def test_sample_runs(tmp_path):
     assert user_code.use(user_code.train(), tmp_path) > 0
     assert user_code.train_a_file() is not None
+    assert 0 <= user_code.predict_intervals_and_sets() <= 1

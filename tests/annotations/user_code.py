@@ -6,12 +6,20 @@ from pathlib import Path
 
 import numpy as np
 import onnx
-from sklearn.linear_model import Ridge
+from sklearn.linear_model import LogisticRegression, Ridge
 
-from ortlearn import OrtGradientForwardBackwardOptimizer, OrtGradientOptimizer, onnx_files
+from ortlearn import (
+    OrtGradientForwardBackwardOptimizer,
+    OrtGradientOptimizer,
+    OrtIntervalRegressor,
+    OrtSetClassifier,
+    onnx_files,
+)
 from ortlearn.conversion import explain, sklearn_to_onnx
 from ortlearn.differentiation import onnx_derivative
 from ortlearn.exceptions import ConversionError, OrtlearnError
+from ortlearn.functions import DifferentiableFunction, differentiable
+from ortlearn.intervals import coverage_score
 from ortlearn.learning_rates import LearningRateAdam
 from ortlearn.losses import HuberLoss
 from ortlearn.penalties import L2Penalty
@@ -59,3 +67,17 @@ def train_a_file() -> OrtGradientForwardBackwardOptimizer | None:
         reason: OrtlearnError = error
         print(reason)
         return None
+
+
+def predict_intervals_and_sets() -> float:
+    """Calibrate a regressor and a classifier, and differentiate a fitted model."""
+    model = OrtIntervalRegressor(Ridge(), method="residual", coverage=0.5, random_state=0).fit(X, y)
+    center, ends = model.predict_interval(X, coverage=[0.5])
+    file: onnx.ModelProto = model.get_trained_onnx()
+    classifier: OrtSetClassifier = OrtSetClassifier(LogisticRegression(), coverage=0.5, random_state=0)
+    labels, sets = classifier.fit(X, y > 0).predict_set(X)
+    function: DifferentiableFunction = differentiable(Ridge().fit(X, y))
+    gradient: np.ndarray = function.gradient(X)
+    assert center.shape == labels.shape == (len(X),) and gradient.shape == X.shape and file.graph.output
+    assert sets.dtype == bool
+    return coverage_score(y, ends)
