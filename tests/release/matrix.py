@@ -56,7 +56,7 @@ def floors(names: Sequence[str] = ()) -> dict[str, str]:
 def _lowest(lines: str) -> dict[str, str]:
     """Return the lowest versions in a list of requirements, of those that have one."""
     found = [Requirement(line) for line in lines.split()]
-    return {each.name: bound.version for each in found for bound in each.specifier}
+    return {each.name: bound.version for each in found for bound in each.specifier if bound.operator == ">="}
 
 
 @dataclass
@@ -90,10 +90,15 @@ class Versions:
     tests: tuple[str, ...] = TESTS
 
 
+def _on(python: str) -> dict[str, str]:
+    """Return the pins of a Python: the newest scikit-learn of 3.10, which is 1.7, cannot read polars 2."""
+    return {"polars": "1.*"} if python == "3.10" else {}
+
+
 def _floor(name: str) -> Versions:
     """Return an environment with the lowest version of one package, on a Python that it has wheels for."""
     python = "3.10" if name == "scipy" else "3.11" if name == "numpy" else "3.12"
-    return Versions(f"{name}-floor", python, floors([name]))
+    return Versions(f"{name}-floor", python, {**floors([name]), **_on(python)})
 
 
 #: Packages without wheels for free-threaded Python, or whose wheels turn the lock on again.
@@ -109,9 +114,9 @@ ENVIRONMENTS = (
     Versions("scikit-learn-1.8", "3.12", {"scikit-learn": "1.8.*", **floors(["polars"])}),
     *(_floor(name) for name in floors() if name != "scikit-learn"),
     Versions("onnxruntime-floor", "3.12", {"onnxruntime": "1.19.2"}, extra="onnxruntime"),
-    *(Versions(f"newest-training-3.{minor}", f"3.{minor}") for minor in (10, 11, 12)),
+    *(Versions(f"newest-training-3.{minor}", f"3.{minor}", _on(f"3.{minor}")) for minor in (10, 11, 12)),
     *(
-        Versions(f"newest-onnxruntime-3.{minor}", f"3.{minor}", extra="onnxruntime")
+        Versions(f"newest-onnxruntime-3.{minor}", f"3.{minor}", _on(f"3.{minor}"), extra="onnxruntime")
         for minor in range(10, 15)
     ),
     Versions("pre-releases", "3.13 3.12", extra="onnxruntime", options=("--pre",)),
