@@ -90,7 +90,7 @@ RESTRICTED = {
     "optuna": {"callbacks.optuna_pruner"},
     "matplotlib": {"inspection.axes", "lifecycle.cards"},
     "pandas": {
-        *("evaluation.data_files", "evaluation.table_checks", "fitting.growth"),
+        *("evaluation.data_files", "evaluation.frames", "evaluation.table_checks", "fitting.growth"),
         *("lifecycle", "cli.compare", "cli.predict"),
     },
     "pyarrow": {"data.tables", "data.arrow"},

@@ -13,6 +13,8 @@ import os
 import sys
 import time
 import warnings
+from collections.abc import Iterator
+from contextlib import nullcontext
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -21,7 +23,7 @@ import numpy as np
 from sklearn.base import is_classifier
 
 from ..estimators import OrtGradientForwardBackwardOptimizer, OrtGradientOptimizer
-from ..evaluation.data_files import Table, column_options, read_table
+from ..evaluation.data_files import Table, column_options, read_table, table_parts
 from ..evaluation.messages import check_installed
 from ..evaluation.metrics import model_metrics, scores_of
 from ..evaluation.model_files import ONNX, SAVED, SKOPS, load_model
@@ -57,6 +59,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="share of the samples to score on, which are not used for training; 0 for none (default: 0.2)",
     )
     parser.add_argument("--test", metavar="DATA", help="file of samples to score on, instead of --test-share")
+    parser.add_argument(
+        "--stream",
+        action="store_true",
+        help="read DATA in parts, as it is larger than memory; scores are those of --test",
+    )
     parser.add_argument(
         "--progress",
         action=argparse.BooleanOptionalAction,
@@ -94,7 +101,7 @@ def run(options: argparse.Namespace) -> dict:
     rows, test = _rows(options, model)
     before = _scores(model, test, options.label)
     start = time.perf_counter()
-    _fit(trainer, model, rows, options)
+    n_rows = _fit(trainer, model, rows, options)
     seconds = time.perf_counter() - start
     content = _content(trainer, model, out.suffix)
     out.write(content)
@@ -108,9 +115,9 @@ def run(options: argparse.Namespace) -> dict:
         "out": options.out,
         "curve": options.curve,
         "task": model.task,
-        "rows": len(rows),
+        "rows": n_rows,
         "test_rows": 0 if test is None else len(test),
-        "unused_columns": model.unused_columns(rows),
+        "unused_columns": model.unused_columns(next(_parts(options)) if rows is None else rows),
         "weights": sorted(trainer.trained_coef_),
         "epochs": trainer.n_iter_,
         "seconds": seconds,
@@ -152,16 +159,23 @@ def _trainer(options: argparse.Namespace, model: Model) -> Any:
     return trainer.set_params(verbose=int(progress))
 
 
-def _rows(options: argparse.Namespace, model: Model) -> tuple[Table, Table | None]:
-    """Return the samples to train on, and those to score on."""
+def _parts(options: argparse.Namespace) -> Iterator[Table]:
+    """Yield the samples to train on in parts."""
+    return table_parts(options.data, **column_options(options))
+
+
+def _rows(options: argparse.Namespace, model: Model) -> tuple[Table | None, Table | None]:
+    """Return the samples to train on, None if they are read in parts, and those to score on."""
     if not 0 <= options.test_share < 1:
         raise ValueError(f"--test-share {options.test_share}: must be 0 or more, and less than 1.")
     if options.label is None and model.task is not None:
         raise ValueError(f"a {model.task} model needs labels. Name their column with --label COLUMN.")
     columns = column_options(options)
-    rows = read_table(options.data, **columns)
+    rows = None if options.stream else read_table(options.data, **columns)
     if options.test is not None:
         return rows, read_table(options.test, **columns)
+    if rows is None:
+        return None, None
     if options.test_share == 0 or rows.labels is None:
         return rows, None
     seed = getattr(options, "random_state", None)
@@ -197,20 +211,42 @@ def _scores(model: Model, test: Table | None, label: str) -> dict[str, float] | 
     return scores_of(model_metrics(model, labels, model.predict(test)), test)
 
 
-def _fit(trainer: Any, model: Model, rows: Table, options: argparse.Namespace) -> None:
-    """Train, with the output of the training on stderr."""
-    labels = None if rows.labels is None else match_labels(rows.labels, model, options.label)
-    with (
-        contextlib.redirect_stdout(sys.stderr),
-        explain_values(rows, model.column_names),
-        warnings.catch_warnings(),
-    ):
+def _fit(trainer: Any, model: Model, rows: Table | None, options: argparse.Namespace) -> int:
+    """Train, with the output of the training on stderr, and return the number of samples."""
+    known = nullcontext() if rows is None else explain_values(rows, model.column_names)
+    with contextlib.redirect_stdout(sys.stderr), known, warnings.catch_warnings():
         if options.out.lower().endswith(ONNX):  # the file would lack steps that run in scikit-learn
             warnings.simplefilter("error", FallbackWarning)
         try:
-            trainer.fit(model.features(rows), labels, sample_weight=rows.weights)
+            if rows is None:
+                return _fit_stream(trainer, model, options)
+            trainer.fit(*_of_table(rows, model, options.label), sample_weight=rows.weights)
+            return len(rows)
         except FallbackWarning as warning:
             raise ConversionError(f"{warning} Write a {SKOPS} file, which has all steps.") from warning
+
+
+def _of_table(rows: Table, model: Model, label: str | None) -> tuple[Any, Any]:
+    """Return X and y of a table."""
+    labels = None if rows.labels is None else match_labels(rows.labels, model, label)
+    return model.features(rows), labels
+
+
+def _fit_stream(trainer: Any, model: Model, options: argparse.Namespace) -> int:
+    """Train on parts of the data, and return the number of samples."""
+    count: dict[str, int] = {}
+
+    def parts() -> Iterator[tuple]:
+        n_rows = 0
+        for part in _parts(options):
+            n_rows += len(part)
+            weights = () if part.weights is None else (part.weights,)
+            with explain_values(part, model.column_names):
+                yield (*_of_table(part, model, options.label), *weights)
+        count["rows"] = n_rows
+
+    trainer.fit_stream(parts)
+    return count["rows"]
 
 
 def _content(trainer: Any, model: Model, suffix: str) -> bytes:

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from .messages import check_installed, one_line, shown
-from .table_checks import check_separator, check_texts, repeated_names
+from .frames import frame_parts, read_frame
+from .messages import shown
+from .table_checks import check_texts
 
-__all__ = ["Table", "column_options", "read_table"]
-
-EXTRA = "cli"
-CSV, PARQUET = (".csv", ".csv.gz"), (".parquet", ".pq")
+__all__ = ["Table", "column_options", "read_table", "table_parts"]
 
 
 @dataclass(frozen=True)
@@ -59,8 +56,31 @@ def read_table(
     by: str | None = None,
     separator: str = ",",
 ) -> Table:
-    """Read a data file; ``label``, ``weights``, ``drop``, ``text`` and ``by`` are names of columns."""
-    frame = _read_frame(path, separator, text)
+    """Read a data file, the files of a folder, or those of a pattern.
+
+    ``label``, ``weights``, ``drop``, ``text`` and ``by`` are names of columns.
+    """
+    columns = {"label": label, "weights": weights, "drop": drop, "text": text, "by": by}
+    return _table(path, read_frame(path, separator, text), **columns)
+
+
+def table_parts(path: str, *, separator: str = ",", **columns: Any) -> Iterator[Table]:
+    """Yield the samples of files that may be larger than memory, with the arguments of :func:`read_table`."""
+    for frame in frame_parts(path, separator, columns.get("text", ())):
+        yield _table(path, frame, **columns)
+
+
+def _table(
+    path: str,
+    frame: Any,
+    *,
+    label: str | None = None,
+    weights: str | None = None,
+    drop: Sequence[str] = (),
+    text: Sequence[str] = (),
+    by: str | None = None,
+) -> Table:
+    """Return features, labels, weights and groups of a frame, checked."""
     for name in (label, weights, by, *drop, *text):
         if name is not None:
             _check_column(frame, name, path)
@@ -77,44 +97,6 @@ def read_table(
         None if weights is None else _weights(frame[weights], weights, path),
         None if by is None else _texts(frame[by]),
     )
-
-
-def _read_frame(path: str, separator: str, text: Sequence[str]) -> Any:
-    """Return the data frame of a file with at least one row; the columns ``text`` are read as text."""
-    name, separator = path.lower(), check_separator(separator)
-    if not name.endswith((*CSV, *PARQUET)):
-        raise ValueError(f"{path or repr(path)}: data must be a {', '.join(CSV)} or {PARQUET[0]} file.")
-    check_installed("pandas", EXTRA, "data files")
-    if name.endswith(PARQUET):
-        check_installed("pyarrow", EXTRA, "parquet files")
-    if not Path(path).exists():
-        raise FileNotFoundError(2, "No such file", path)
-    if Path(path).is_dir():
-        raise IsADirectoryError(21, "Is a directory", path)
-    import pandas as pd
-
-    names = None
-    try:
-        if name.endswith(PARQUET):
-            frame = pd.read_parquet(path)
-        else:
-            names = pd.read_csv(path, sep=separator, header=None, nrows=1, dtype=str).iloc[0].dropna()
-            frame = pd.read_csv(path, sep=separator, dtype=dict.fromkeys(text, str), low_memory=False)
-    except pd.errors.EmptyDataError:
-        raise ValueError(f"{path} is empty.") from None
-    except (OSError, ValueError, EOFError) as error:
-        if isinstance(error, OSError) and error.filename is not None:
-            raise
-        kind = "parquet" if name.endswith(PARQUET) else "csv"
-        advice = " Save the file as UTF-8." if isinstance(error, UnicodeError) else ""
-        raise ValueError(f"{path} cannot be read as {kind}: {one_line(error)}{advice}") from error
-    repeated = repeated_names([str(column) for column in (frame.columns if names is None else names)])
-    if repeated:
-        raise ValueError(f"{path} has several columns with the names {shown(repeated)}: rename them.")
-    frame.columns = [str(column) for column in frame.columns]
-    if len(frame) == 0:
-        raise ValueError(f"{path} has no rows, only the columns {shown(frame.columns)}.")
-    return frame.reset_index(drop=True)
 
 
 def _check_column(frame: Any, name: str, path: str) -> None:
