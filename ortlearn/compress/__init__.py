@@ -1,6 +1,7 @@
-"""Smaller models that keep their accuracy: ``distill``, ``quantize`` and ``prune``."""
+"""Smaller models that keep their accuracy: ``distill`` and ``quantize``."""
 
+from .distillation import distill
 from .quantisation import quantize
 from .results import Compressed
 
-__all__ = ["Compressed", "quantize"]
+__all__ = ["Compressed", "distill", "quantize"]

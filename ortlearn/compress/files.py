@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
@@ -12,7 +13,6 @@ from sklearn.model_selection import train_test_split
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples
 
-from ..evaluation.bootstrap import Bootstrap
 from ..evaluation.metrics import Metrics, metrics_of
 from ..evaluation.onnx_model import OnnxModel
 from ..evaluation.predictions import Predictions
@@ -23,7 +23,7 @@ from ..runtime.deployment import deployed_session
 from ..runtime.errors import runtime_errors
 from ..trainable.conversion import to_trainable
 
-__all__ = ["CHUNK", "File", "Samples", "as_file", "compared", "latencies", "split_samples"]
+__all__ = ["CHUNK", "File", "Samples", "answer_metrics", "as_file", "latencies", "split_samples"]
 
 #: Samples of one call.
 CHUNK = 1000
@@ -91,16 +91,27 @@ class File:
         """Return functions of sample weights by the name of the metric."""
         predictions, labels = self.predictions(X, y), np.asarray(y)
         if not self.classifies and predictions.scores is None:
-            values = predictions.values.reshape(len(labels), -1)
-            return _of_numbers(labels.reshape(values.shape).astype(np.float64), values)
-        classes = self.reader.classes if self.classifies else None
-        # scores alone only rank, and ranks of each resample take long
-        found = metrics_of(labels, Predictions(predictions.values, predictions.probabilities), classes)
-        return {name: found[name] for name in SHOWN if name in found}
+            return _of_numbers(labels, predictions.values)
+        return _of_classes(labels, predictions, self.reader.classes if self.classifies else None)
+
+
+def answer_metrics(answers: np.ndarray, y: Any, classes: np.ndarray | None) -> Metrics:
+    """Return the metrics of probabilities, or of numbers if there are no classes."""
+    if classes is None:
+        return _of_numbers(np.asarray(y), answers)
+    return _of_classes(np.asarray(y), Predictions(classes[answers.argmax(axis=1)], answers), classes)
+
+
+def _of_classes(labels: np.ndarray, predictions: Predictions, classes: np.ndarray | None) -> Metrics:
+    """Return the metrics that are shown; scores alone only rank, and ranks of each resample take long."""
+    found = metrics_of(labels, Predictions(predictions.values, predictions.probabilities), classes)
+    return {name: found[name] for name in SHOWN if name in found}
 
 
 def _of_numbers(labels: np.ndarray, values: np.ndarray) -> Metrics:
     """Return R2, the mean over outputs, and the root of the mean squared error."""
+    values = values.reshape(len(labels), -1)
+    labels = labels.reshape(values.shape).astype(np.float64)
 
     def errors(weights: np.ndarray) -> np.ndarray:
         return np.asarray(weights @ (values - labels) ** 2)
@@ -114,7 +125,7 @@ def _of_numbers(labels: np.ndarray, values: np.ndarray) -> Metrics:
     return {"r2": r2, "rmse": lambda weights: float(np.sqrt(errors(weights).mean() / weights.sum()))}
 
 
-def as_file(model: Any, X: Any) -> tuple[ModelProto, Any]:
+def as_file(model: Any, X: Any, fused: bool = False) -> tuple[ModelProto, Any]:
     """Return a model as an ONNX file in floats, and the samples that the file takes.
 
     Steps of a pipeline without an ONNX form stay in scikit-learn, and are applied to the samples.
@@ -125,7 +136,7 @@ def as_file(model: Any, X: Any) -> tuple[ModelProto, Any]:
         return model.get_trained_onnx(), X
     trainable = to_trainable(model, X=X)
     steps = trainable.entry.sklearn_steps
-    file = trainable.with_weights(trainable.initial_weights(), fused=False)
+    file = trainable.with_weights(trainable.initial_weights(), fused=fused)
     return file, X if steps is None else steps.transform(X)
 
 
@@ -148,27 +159,19 @@ def split_samples(X: Any, y: Any, held_out: Any, seed: int) -> tuple[Samples, Sa
     return tuple((_safe_indexing(X, part), None if y is None else labels[part]) for part in (first, second))  # type: ignore[return-value, index]
 
 
-def compared(old: File, new: File, samples: Samples, seed: int, old_X: Any = None) -> dict[str, dict]:
-    """Return each metric of two files with bootstrap intervals of both and of the difference."""
-    X, y = samples
-    before = old.metrics(X if old_X is None else old_X, y)
-    return Bootstrap(seed=seed).compare(before, new.metrics(X, y), np.ones(len(y)))
-
-
-def latencies(files: dict[str, File], samples: dict[str, Any], count: int) -> dict[str, float]:
-    """Return the median seconds of a call of each file with a number of samples; calls take turns."""
-    feeds = {}
-    for name, file in files.items():
-        found = file.feeds(samples[name])
-        feeds[name] = {
-            key: np.take(array, np.arange(count) % len(array), axis=0) for key, array in found.items()
-        }
-    times: dict[str, list[float]] = {name: [] for name in files}
-    repeats = max(1, 50 // count)
-    for _ in range(ROUNDS):
-        for name, file in files.items():
+def latencies(files: Sequence[tuple[File, Any]], count: int) -> list[float]:
+    """Return the median seconds of a call of each file with a number of its samples; calls take turns."""
+    feeds = []
+    for file, X in files:
+        arrays = file.feeds(_safe_indexing(X, np.arange(min(count, _num_samples(X)))))
+        rows = np.arange(count)
+        feeds.append({name: array[rows % len(array)] for name, array in arrays.items()})
+    times = np.empty((ROUNDS, len(files)))
+    repeats = max(1, 20 // count)
+    for row in times:
+        for i, (file, _) in enumerate(files):
             start = time.perf_counter()
             for _ in range(repeats):
-                file.session.run(None, feeds[name])
-            times[name].append((time.perf_counter() - start) / repeats)
-    return {name: float(np.median(values)) for name, values in times.items()}
+                file.session.run(None, feeds[i])
+            row[i] = (time.perf_counter() - start) / repeats
+    return list(np.median(times, axis=0).tolist())

@@ -97,7 +97,7 @@ class ScoreGraph:
         for tensor, width, weight in hints:
             gap = op.Sub(op.Flatten(tensor), self._columns(op, start, width))
             start += width
-            parts.append(op.Mul(op.ReduceMean(op.Mul(gap, gap), [1], keepdims=0), weight))
+            parts.append(op.Mul(op.ReduceSum(op.Mul(gap, gap), [1], keepdims=0), weight / width))
         total = parts[0]
         for part in parts[1:]:
             total = op.Add(total, part)

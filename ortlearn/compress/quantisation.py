@@ -144,7 +144,7 @@ def quantize(
     layers = dict.fromkeys(chosen.layers, done) | quantiser.left
     kernels = optimized_operators(new.model)
     facts = {"integer kernels": {name: kernels[name] for name in INTEGER_KERNELS if kernels[name]}}
-    return report(old, new, (X_test, y_test), random_state, layers=layers, facts=facts)
+    return report([(old, X_test)], new, (X_test, y_test), random_state, layers=layers, facts=facts)
 
 
 def _own_answers(file: File, X: Any) -> np.ndarray:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 from onnx import ModelProto
 
+from ..evaluation.bootstrap import Bootstrap
+from ..evaluation.metrics import Metrics
 from ..graphs.files import save_model
-from .files import CHUNK, File, Samples, compared, latencies
+from .files import CHUNK, File, Samples, latencies
 
 __all__ = ["Compressed", "report"]
 
@@ -85,23 +89,27 @@ def _with_interval(part: dict) -> str:
 
 
 def report(
-    old: File,
+    old: Sequence[tuple[File, Any]],
     new: File,
     held_out: Samples,
     seed: int,
-    *,
-    old_X: Any = None,
+    before: Metrics | None = None,
     **parts: Any,
 ) -> Compressed:
-    """Return the result of a compression on held-out samples; ``old_X`` is X as ``old`` takes it."""
-    scores = compared(old, new, held_out, seed, old_X)
-    files = {"old": old, "new": new}
-    samples = {"old": held_out[0] if old_X is None else old_X, "new": held_out[0]}
+    """Return the result of a compression on held-out samples; old files have their own form of X."""
+    X, y = held_out
+    before = old[0][0].metrics(old[0][1], y) if before is None else before
+    scores = Bootstrap(seed=seed).compare(before, new.metrics(X, y), np.ones(len(y)))
+    seconds = {}
+    for count in (1, CHUNK):
+        *olds, own = latencies([*old, (new, X)], count)
+        seconds[count] = {"old": sum(olds) if olds else float("nan"), "new": own}
+    size = sum(file.model.ByteSize() for file, _ in old)
     return Compressed(
         onnx=new.model,
         metric=next(iter(scores)),
         scores=scores,
-        n_bytes={name: file.model.ByteSize() for name, file in files.items()},
-        seconds={count: latencies(files, samples, count) for count in (1, CHUNK)},
+        n_bytes={"old": size, "new": new.model.ByteSize()},
+        seconds=seconds,
         **parts,
     )

@@ -1,0 +1,1 @@
+"""What compression costs and gains: distillation, quantisation and pruning."""
