@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 from sklearn.datasets import (
     load_breast_cancer,
     load_diabetes,
@@ -32,14 +31,29 @@ from ortlearn.compress import distill
 SETS: dict[str, tuple[Any, str]] = {
     "breast cancer": (lambda: load_breast_cancer(return_X_y=True), "mlp:32"),
     "digits": (lambda: load_digits(return_X_y=True), "mlp:64"),
-    "clusters": (lambda: make_classification(3000, 20, n_informative=8, n_classes=4, random_state=0), "mlp:64"),
-    "spheres": (lambda: make_gaussian_quantiles(n_samples=3000, n_features=8, n_classes=3, random_state=0), "mlp:64"),
+    "clusters": (
+        lambda: make_classification(3000, 20, n_informative=8, n_classes=4, random_state=0),
+        "mlp:64",
+    ),
+    "spheres": (
+        lambda: make_gaussian_quantiles(n_samples=3000, n_features=8, n_classes=3, random_state=0),
+        "mlp:64",
+    ),
     "friedman1": (lambda: make_friedman1(3000, noise=1.0, random_state=0), "mlp:64"),
     "friedman2": (lambda: make_friedman2(3000, noise=50.0, random_state=0), "mlp:64"),
     "friedman3": (lambda: make_friedman3(3000, noise=0.1, random_state=0), "mlp:64"),
     "diabetes": (lambda: load_diabetes(return_X_y=True), "mlp:16"),
 }
-TITLES = ("data", "teacher", "student", "on labels alone", "agreement or R2", "bytes", "times faster, 1", "1,000")
+TITLES = (
+    "data",
+    "teacher",
+    "student",
+    "on labels alone",
+    "agreement or R2",
+    "bytes",
+    "times faster, 1",
+    "1,000",
+)
 
 
 def teachers(classifies: bool) -> dict[str, Any]:
@@ -84,7 +98,7 @@ def rows(kind: str) -> list[tuple[str, ...]]:
     table = []
     for name in SETS:
         one = measured(name, kind)
-        ratio = one["bytes"]["new"] / max(one["bytes"]["old"], 1)
+        size, ratio = one["bytes"]["new"], one["bytes"]["new"] / max(one["bytes"]["old"], 1)
         low, high = one["interval"]
         table.append(
             (
@@ -93,7 +107,9 @@ def rows(kind: str) -> list[tuple[str, ...]]:
                 f"{one['student']:.3f} ({low:+.3f} to {high:+.3f})",
                 f"{one['alone']:.3f}",
                 f"{one['fidelity']:.3f}",
-                f"{one['bytes']['new']:,} ({ratio:.4f})" if np.isfinite(ratio) else f"{one['bytes']['new']:,}",
+                f"{one['bytes']['new']:,} ({ratio:.4f})"
+                if np.isfinite(ratio)
+                else f"{one['bytes']['new']:,}",
                 *(f"{one['faster'][count]:.1f}" for count in (1, 1000)),
             )
         )

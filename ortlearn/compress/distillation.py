@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from onnx import ModelProto
-from sklearn.base import BaseEstimator, clone, is_classifier
+from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import _safe_indexing, check_random_state
 from sklearn.utils.validation import _num_samples
 
 from ..estimators import OrtGradientOptimizer
-from ..evaluation.bootstrap import Bootstrap
-from ..exceptions import OrtlearnError
 from ..graphs import extract_model
 from ..learning_rates import LearningRateAdam
 from ..onnx_files.loading import is_onnx_source, load_onnx
@@ -26,6 +24,7 @@ from .files import File, answer_metrics, as_file, split_samples
 from .objectives import ScoreGraph, Term, fit_answers, tempered
 from .results import Compressed, report
 from .students import more_samples, student_of_size
+from .teachers import Teachers
 
 __all__ = ["distill"]
 
@@ -112,7 +111,7 @@ def distill(
     if alpha != "auto" and not (isinstance(alpha, int | float) and 0 <= alpha <= 1):
         raise ValueError(f'alpha={alpha!r} must be "auto" or between 0 and 1.')
     (X_fit, y_fit), (X_test, y_test) = split_samples(X, y, held_out, random_state)
-    teachers = _Teachers(teacher if isinstance(teacher, list | tuple) else [teacher], X_test)
+    teachers = Teachers(teacher if isinstance(teacher, list | tuple) else [teacher], X_test)
     options = {"max_iter": max_iter, "batch_size": batch_size, "random_state": random_state}
     lesson = _Lesson(teachers, student, float(temperature), float(extra), hints, options, eta0)
     tried: dict[float, tuple[float, ...]] = {}
@@ -128,7 +127,7 @@ def distill(
     new, X_new = File(file), transform(X_test)
     answers = teachers.answers(X_test)
     y_test = teachers.labels(answers) if y_test is None else y_test
-    facts = _fidelity(new, X_new, teachers, answers, random_state) | {"alpha": alpha}
+    facts = teachers.fidelity(new, X_new, answers, random_state) | {"alpha": alpha}
     old = teachers.files(X_test)
     before = answer_metrics(answers, y_test, teachers.classes)
     return report(old, new, (X_new, y_test), random_state, before=before, facts=facts, model=model)
@@ -140,68 +139,12 @@ def _goodness(file: File, X: Any, y: Any) -> list[float]:
     return [found[0], *(-value for value in found[1:])]
 
 
-class _Teachers:
-    """Teachers, whose answers are averaged."""
-
-    def __init__(self, teachers: Sequence[Any], X: Any) -> None:
-        if not teachers:
-            raise ValueError("teacher is an empty list: pass at least one model.")
-        self.models = [File(load_onnx(one)) if is_onnx_source(one) else one for one in teachers]
-        found = [self._classes_of(model, X) for model in self.models]
-        if any(not np.array_equal(np.asarray(one), np.asarray(found[0])) for one in found):
-            raise ValueError("The teachers have different classes, or are classifiers and regressors.")
-        self.classes = found[0]
-
-    @staticmethod
-    def _classes_of(model: Any, X: Any) -> np.ndarray | None:
-        """Return the classes; indices for an output of probabilities, None for a regressor."""
-        if isinstance(model, File):
-            if model.classifies:
-                return model.reader.classes
-            found = model.matrix(X)
-            is_share = (
-                found.shape[1] > 1 and found.min() >= 0 and np.allclose(found.sum(axis=1), 1, atol=1e-3)
-            )
-            return np.arange(found.shape[1]) if is_share else None
-        return np.asarray(model.classes_) if is_classifier(model) else None
-
-    def answers(self, X: Any) -> np.ndarray:
-        """Return mean probabilities, or predictions of shape (n_samples, k)."""
-        return np.asarray(np.mean([self._answers(model, X) for model in self.models], axis=0))
-
-    def _answers(self, model: Any, X: Any) -> np.ndarray:
-        if isinstance(model, File):
-            found = model.matrix(X)
-            if self.classes is not None and not np.allclose(found.sum(axis=1), 1, atol=1e-3):
-                return tempered(np.exp(found - found.max(axis=1, keepdims=True)), 1.0)
-            return found
-        if self.classes is None:
-            return np.asarray(model.predict(X)).reshape(_num_samples(X), -1)
-        if hasattr(model, "predict_proba"):
-            return np.asarray(model.predict_proba(X))
-        return (np.asarray(model.predict(X))[:, None] == self.classes).astype(np.float64)
-
-    def labels(self, answers: np.ndarray) -> np.ndarray:
-        """Return the predicted classes or numbers."""
-        if self.classes is not None:
-            return np.asarray(self.classes[answers.argmax(axis=1)])
-        return answers[:, 0] if answers.shape[1] == 1 else answers
-
-    def files(self, X: Any) -> list[tuple[File, Any]]:
-        """Return the files of the teachers with the samples that they take; none without an ONNX form."""
-        try:
-            found = [as_file(m.model if isinstance(m, File) else m, X, fused=True) for m in self.models]
-        except OrtlearnError:
-            return []
-        return [(File(file), samples) for file, samples in found]
-
-
 class _Lesson:
     """What the student is taught with, for any share of the teacher."""
 
     def __init__(
         self,
-        teachers: _Teachers,
+        teachers: Teachers,
         student: Any,
         temperature: float,
         extra: float,
@@ -270,8 +213,8 @@ class _Lesson:
         X = X if steps is None else steps.transform(X)
         for own, other in self.hints.items():
             file = self.teachers.models[0]
-            found = File(extract_model(file.reader.model, [other])).run(X)[other]
-            wanted = found.reshape(_num_samples(X), -1)
+            wanted = File(extract_model(file.reader.model, [other])).run(X)[other]
+            wanted = wanted.reshape(_num_samples(X), -1)
             made = File(extract_model(start, [own])).run(_safe_indexing(X, np.arange(1)))[own]
             if made.size != wanted.shape[1]:
                 raise ValueError(
@@ -321,27 +264,11 @@ def _is_file(student: Any) -> bool:
 
 
 def _joined(X: Any, drawn: Any) -> Any:
-    if hasattr(X, "iloc"):
-        import pandas as pd
-
-        return pd.concat([X, drawn], ignore_index=True)
-    return np.concatenate([np.asarray(X), drawn])
-
-
-def _fidelity(new: File, X: Any, teachers: _Teachers, answers: np.ndarray, seed: int) -> dict[str, Any]:
-    """Return agreement and divergence, or R2, of a student's answers from those of the teacher."""
-    labels = teachers.labels(answers)
-    if teachers.classes is None:
-        found = {"fidelity r2": new.metrics(X, labels)["r2"]}
-    else:
-        own = new.matrix(X)
-        shares = np.hstack([1 - own, own]) if own.shape[1] == 1 else own
-        agree = (np.asarray(teachers.classes)[shares.argmax(axis=1)] == labels).astype(float)
-        p, q = (np.clip(part, 1e-7, None) for part in (answers, shares))
-        kl = (answers * np.log(p / q)).sum(axis=1)
-        found = {
-            "agreement": lambda weights: float(weights @ agree / weights.sum()),
-            "kl": lambda weights: float(weights @ kl / weights.sum()),
-        }
-    both = Bootstrap(seed=seed).compare(found, found, np.ones(len(labels)))
-    return {name: part["new"] for name, part in both.items()}
+    """Return samples followed by others."""
+    if not hasattr(X, "iloc"):
+        return np.concatenate([np.asarray(X), drawn])
+    rows = np.arange(len(X) + len(drawn))
+    result = X.iloc[rows % len(X)].reset_index(drop=True)
+    for name in X.columns:
+        result[name] = np.concatenate([X[name].to_numpy(), drawn[name].to_numpy()])
+    return result.astype(X.dtypes.to_dict())
