@@ -107,9 +107,7 @@ def rows(kind: str) -> list[tuple[str, ...]]:
                 f"{one['student']:.3f} ({low:+.3f} to {high:+.3f})",
                 f"{one['alone']:.3f}",
                 f"{one['fidelity']:.3f}",
-                f"{one['bytes']['new']:,} ({ratio:.4f})"
-                if np.isfinite(ratio)
-                else f"{one['bytes']['new']:,}",
+                f"{size:,} ({ratio:.4f})",
                 *(f"{one['faster'][count]:.1f}" for count in (1, 1000)),
             )
         )
