@@ -97,7 +97,8 @@ class Leaves(Base):
     def write(self, op: GraphBuilder, outputs: Sequence[str], levels: np.ndarray) -> tuple[str, str]:
         """Write ``t_0 + sum_g (t_{g+1} - t_g) clip((q - F_g) / (F_{g+1} - F_g), 0, 1)``."""
         sums = op.unique("distributions")
-        FusedTrees(outputs[1], "", self.nodes).write_rows(op, sums, self.table)
+        samples = op.Cast(outputs[1], to=np_dtype_to_tensor_dtype(self.nodes.threshold.dtype))
+        FusedTrees(samples, "", self.nodes).write_rows(op, sums, self.table)
         shares = op.Cast(sums, to=np_dtype_to_tensor_dtype(op.float_dtype))
         low = op.Unsqueeze(op.Slice(shares, [0], [-1], [1]), [1])
         high = op.Unsqueeze(op.Slice(shares, [1], [np.iinfo(np.int64).max], [1]), [1])

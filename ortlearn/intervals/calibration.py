@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from onnx import ModelProto, TensorProto, helper
@@ -110,15 +111,17 @@ def _with_median(
 
 
 def interval_graph(
-    base: Base, widths: Sequence[int], levels: np.ndarray, constants: Calibration, dtype: np.dtype
+    base: Base, kinds: Sequence[tuple[int, np.dtype]], levels: np.ndarray, constants: Calibration, dtype: Any
 ) -> ModelProto:
     """Return the graph from the outputs of members to intervals.
 
-    Its inputs are ``output_0``, ... of the members, the row of each sample, and the calibration constants.
+    Its inputs are ``output_0``, ... of members, of these widths and types, the row of each sample, and the
+    calibration constants.
     """
     kind = helper.np_dtype_to_tensor_dtype(dtype)
-    op, names = GraphBuilder(dtype=dtype), [f"output_{number}" for number in range(len(widths))]
-    types = [TensorType(kind, ("N", width)) for width in widths] + [TensorType(TensorProto.INT64, ("N",))]
+    op, names = GraphBuilder(dtype=dtype), [f"output_{number}" for number in range(len(kinds))]
+    types = [TensorType(helper.np_dtype_to_tensor_dtype(own), ("N", width)) for width, own in kinds]
+    types.append(TensorType(TensorProto.INT64, ("N",)))
     inputs = [make_value_info(*pair) for pair in zip([*names, "row"], types, strict=True)]
     for value in inputs:
         op.claim(value.name)

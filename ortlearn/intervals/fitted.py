@@ -147,7 +147,7 @@ class FittedIntervals:
         """Return the outputs of the graph of intervals, with calibration constants."""
         outputs = self.outputs(X) if outputs is None else outputs
         arrays = constants.arrays(self.dtype)
-        n, key = len(outputs[0]), (type(constants), *(part.shape[1] for part in outputs))
+        n, key = len(outputs[0]), (type(constants), *((part.shape[1], part.dtype) for part in outputs))
         if rows is None:
             rows = np.full(n, len(arrays["calibration.interval"]) - 1)
         if key not in self._sessions.values:

@@ -1,17 +1,19 @@
 """scikit-learn's checks of estimators, metadata routing, and feature names."""
 
 import numpy as np
+import onnxruntime
 import pandas as pd
 import pytest
 from scipy.sparse import dok_matrix
 from sklearn import config_context
+from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
 from ortlearn import OrtIntervalRegressor, OrtSetClassifier
-from tests.intervals.test_interval_regressor import X_NEW, X, Y
+from tests.intervals.test_interval_regressor import X_NEW, X, Y, inside
 
 WEIGHTS = "a repeated sample may be a calibration sample, which a weight is not"
 FAILURES = {
@@ -57,6 +59,20 @@ def test_frames_and_sparse_matrices():
     sparse = OrtIntervalRegressor(Ridge(), random_state=0).fit(dok_matrix(X), Y)
     expected = trained.predict(pd.DataFrame(X_NEW, columns=["a", "b", "c"]))
     np.testing.assert_allclose(sparse.predict(dok_matrix(X_NEW)), expected, rtol=1e-2, atol=1e-2)
+
+
+def test_boosting_with_categories():
+    """Its trees compare float64 samples, in an estimator of float32."""
+    frame = pd.DataFrame(X, columns=list("abc")).assign(kind=pd.Categorical(np.where(X[:, 0] > 0, "u", "v")))
+    trained = OrtIntervalRegressor(HistGradientBoostingRegressor(max_iter=5), random_state=0).fit(frame, Y)
+    feeds = {name: frame[[name]].to_numpy() for name in "abc"}
+    feeds["kind"] = frame[["kind"]].to_numpy(object)
+    model = trained.get_trained_onnx()
+    session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    found = session.run(["lower"], {value.name: feeds[value.name] for value in session.get_inputs()})[0]
+    intervals = trained.predict_interval(frame)[1]
+    np.testing.assert_allclose(found, intervals[:, 0, 0], rtol=1e-5)
+    assert 0.8 < inside(intervals, Y).mean() < 1
 
 
 def test_streams_begin_with_all_classes():
