@@ -147,11 +147,12 @@ class FittedIntervals:
         """Return the outputs of the graph of intervals, with calibration constants."""
         outputs = self.outputs(X) if outputs is None else outputs
         arrays = constants.arrays(self.dtype)
-        n, key = len(outputs[0]), (type(constants), *((part.shape[1], part.dtype) for part in outputs))
+        n, kinds = len(outputs[0]), tuple((part.shape[1], part.dtype) for part in outputs)
+        key = type(constants), kinds
         if rows is None:
             rows = np.full(n, len(arrays["calibration.interval"]) - 1)
         if key not in self._sessions.values:
-            model = interval_graph(self.base, key[1:], self.levels, constants, self.dtype)
+            model = interval_graph(self.base, kinds, self.levels, constants, self.dtype)
             self._sessions.values[key] = open_session(model, Device("cpu"), 1)
         session = self._sessions.values[key]
         names = [value.name for value in session.get_outputs()]
