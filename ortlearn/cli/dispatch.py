@@ -29,6 +29,7 @@ COMMANDS = {
     "evaluate": "measure how well a model predicts the labels of a data file",
     "predict": "write the predictions of a model for the samples of a data file",
     "compare": "compare the predictions of two models on a data file",
+    "compress": "make a model smaller: distil, prune, quantise",
     "adapt": "adapt a model to new samples, and put the result into use if it is better",
     "versions": "list the versions of a model folder, or go back to the one before",
     "plugins": "list losses, penalties, learning rates and other plugins",

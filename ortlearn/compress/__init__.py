@@ -1,7 +1,8 @@
-"""Smaller models that keep their accuracy: ``distill`` and ``quantize``."""
+"""Smaller models that keep their accuracy: ``distill``, ``quantize`` and ``prune``."""
 
 from .distillation import distill
+from .pruning import prune
 from .quantisation import quantize
 from .results import Compressed
 
-__all__ = ["Compressed", "distill", "quantize"]
+__all__ = ["Compressed", "distill", "prune", "quantize"]

@@ -19,7 +19,7 @@ from ..models.weight_names import restored_names
 from ..quiet import quiet
 from ..trainable.trainable_model import TrainableModel
 
-__all__ = ["ScoreGraph", "Term", "fit_answers", "tempered"]
+__all__ = ["LOSS", "ScoreGraph", "Term", "fit_answers", "tempered"]
 
 LABEL, LOSS = "label", "loss"
 

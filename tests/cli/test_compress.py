@@ -1,0 +1,57 @@
+"""The command compress."""
+
+import json
+
+import onnx
+import pandas as pd
+import pytest
+import skops.io
+from sklearn.datasets import load_wine
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.neural_network import MLPClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+
+@pytest.fixture(scope="module")
+def wines(tmp_path_factory):
+    """Return a folder with samples, a network as an ONNX file, and a forest."""
+    from ortlearn.conversion import sklearn_to_onnx
+
+    folder = tmp_path_factory.mktemp("wines")
+    X, y = load_wine(return_X_y=True)
+    pd.DataFrame(X).assign(label=y).to_csv(folder / "rows.csv", index=False)
+    network = make_pipeline(StandardScaler(), MLPClassifier((64, 32), max_iter=300, random_state=0)).fit(X, y)
+    onnx.save(sklearn_to_onnx(network), folder / "model.onnx")
+    skops.io.dump(RandomForestClassifier(30, random_state=0).fit(X, y), folder / "forest.skops")
+    return folder
+
+
+def test_quantisation(run, wines, tmp_path):
+    out = tmp_path / "small.onnx"
+    given = ("compress", wines / "model.onnx", wines / "rows.csv", "--label", "label", "--to", "int8")
+    found = run(*given, "--max-loss", "0.005", "--out", out)
+    assert found.status == 0 and "before" in found.out and "int8 weights" in found.out
+    assert out.stat().st_size < 0.6 * (wines / "model.onnx").stat().st_size
+    scores = json.loads(run("evaluate", out, wines / "rows.csv", "--label", "label", "--json").out)["scores"]
+    assert scores["accuracy"] > 0.98
+    assert run(*given, "--out", out).status == 2  # exists
+
+
+def test_distil_prune_quantise(run, wines, tmp_path):
+    out = tmp_path / "small.onnx"
+    given = ("compress", wines / "forest.skops", wines / "rows.csv", "--label", "label", "--json")
+    found = run(*given, "--student", "mlp:32", "--sparsity", "0.5", "--to", "int8", "--out", out)
+    assert found.status == 0
+    steps = json.loads(found.out)["steps"]
+    assert [step["step"] for step in steps] == ["distil", "prune", "quantise"]
+    assert steps[1]["layers"] == {"hidden units": "32 -> 16"}
+    assert steps[2]["scores"]["accuracy"]["new"]["value"] > 0.85 and out.exists()
+
+
+def test_bad_arguments(run, wines):
+    given = ("compress", wines / "model.onnx", wines / "rows.csv")
+    assert "nothing to do" in run(*given, "--label", "label").err
+    assert "pruning needs labels" in run(*given, "--sparsity", "0.5").err
+    forest = ("compress", wines / "forest.skops", wines / "rows.csv", "--label", "label", "--to", "int8")
+    assert "no linear layer or convolution" in run(*forest).err

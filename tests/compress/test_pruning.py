@@ -1,0 +1,121 @@
+"""``prune``: shapes really shrink, in the estimator and in the file; importance by finite differences."""
+
+import numpy as np
+import pytest
+from sklearn.cluster import KMeans
+from sklearn.datasets import load_breast_cancer, load_digits, make_friedman1
+from sklearn.ensemble import BaggingClassifier, RandomForestClassifier, RandomForestRegressor
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.metrics import log_loss
+from sklearn.neural_network import MLPClassifier, MLPRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from ortlearn.compress import prune, quantize
+from ortlearn.compress.pruning import BATCH, _importance
+from ortlearn.exceptions import ConversionError
+from ortlearn.graphs import initializer_arrays
+
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+X, y = load_digits(return_X_y=True)
+HELD = X[1000:], y[1000:]
+FAST = {"max_iter": 4, "batch_size": 100, "steps": 2}
+
+
+@pytest.fixture(scope="module")
+def network():
+    model = MLPClassifier((60, 30), max_iter=30, random_state=0)
+    return make_pipeline(StandardScaler(), model).fit(X[:1000], y[:1000])
+
+
+def test_units_of_a_network(network):
+    found = prune(network, X[:1000], y[:1000], sparsity=0.5, held_out=HELD, **FAST)
+    sizes = [coef.shape for coef in found.model[-1].coefs_]
+    assert sizes[0][1] + sizes[1][1] == 45 and sizes[0][1] == sizes[1][0] and sizes[1][1] == sizes[2][0]
+    assert found.model[-1].hidden_layer_sizes == (sizes[0][1], sizes[1][1])
+    assert initializer_arrays(found.onnx)["coefs_1"].shape == sizes[1]
+    assert found.loss < 0.06 and found.n_bytes["new"] < 0.6 * found.n_bytes["old"]
+    assert found.layers == {"hidden units": f"60, 30 -> {sizes[0][1]}, {sizes[1][1]}"}
+    assert [coef.shape for coef in network[-1].coefs_] == [(64, 60), (60, 30), (30, 10)]
+    small = quantize(found.model, X[:1000], y[:1000], held_out=HELD)
+    assert abs(small.loss) < 0.02 and small.n_bytes["new"] < found.n_bytes["new"]
+
+
+def test_importance_is_first_order(network):
+    """The change of the loss of a batch if the weights into a unit shrink, divided by the share, squared."""
+    model = MLPClassifier((5,), activation="tanh", max_iter=3, random_state=0).fit(X[:BATCH] / 16, y[:BATCH])
+    data, found = X[:BATCH] / 16, _importance(model, X[:BATCH] / 16, y[:BATCH])[0]
+    weights, bias, step, changes = model.coefs_[0].copy(), model.intercepts_[0].copy(), 1e-4, []
+    for unit in range(5):
+        losses = []
+        for sign in (1, -1):
+            model.coefs_[0], model.intercepts_[0] = weights.copy(), bias.copy()
+            model.coefs_[0][:, unit] *= 1 + sign * step
+            model.intercepts_[0][unit] *= 1 + sign * step
+            losses.append(log_loss(y[:BATCH], model.predict_proba(data), labels=model.classes_))
+        changes.append(((losses[0] - losses[1]) / (2 * step)) ** 2)
+    np.testing.assert_allclose(found, changes / np.linalg.norm(changes), rtol=5e-3, atol=1e-4)
+
+
+def test_max_loss(network):
+    found = prune(network, X[:1000], y[:1000], max_loss=1.0, held_out=HELD, max_iter=1, steps=1)
+    assert sum(found.model[-1].hidden_layer_sizes) == 9
+    nothing = prune(LogisticRegression(max_iter=300).fit(X / 16, y), X / 16, y, max_loss=0.0)
+    assert nothing.loss == pytest.approx(0, abs=0.02)
+
+
+def test_regression_network():
+    data, target = make_friedman1(300, random_state=0)
+    model = MLPRegressor(hidden_layer_sizes=(40,), max_iter=60, learning_rate_init=0.01, random_state=0)
+    found = prune(model.fit(data, target), data, target, sparsity=0.5, **FAST)
+    assert found.metric == "r2" and found.model.coefs_[0].shape == (10, 20) and found.loss < 0.1
+
+
+@pytest.mark.parametrize(
+    "forest", [RandomForestClassifier(60), BaggingClassifier(n_estimators=12, max_features=0.5)]
+)
+def test_trees(forest):
+    data, labels = load_breast_cancer(return_X_y=True)
+    forest.set_params(random_state=0).fit(data[:300], labels[:300])
+    found = prune(forest, data[:300], labels[:300], sparsity=2 / 3, held_out=(data[300:], labels[300:]))
+    count = len(forest.estimators_)
+    assert len(found.model.estimators_) == found.model.n_estimators == count // 3
+    assert found.n_bytes["new"] < 0.5 * found.n_bytes["old"] and found.loss < 0.03
+    assert found.model.score(data[300:], labels[300:]) == pytest.approx(
+        found.scores["accuracy"]["new"]["value"], abs=0.01
+    )
+
+
+def test_chosen_trees_beat_the_first_ones():
+    data, target = make_friedman1(600, noise=1.0, random_state=0)
+    forest = RandomForestRegressor(60, max_depth=4, random_state=0).fit(data[:200], target[:200])
+    found = prune(forest, data[200:400], target[200:400], sparsity=0.9, held_out=(data[400:], target[400:]))
+    first = np.mean([tree.predict(data[400:]) for tree in forest.estimators_[:6]], axis=0)
+    kept = np.square(found.model.predict(data[400:]) - target[400:]).mean()
+    assert kept < np.square(first - target[400:]).mean()
+
+
+@pytest.mark.parametrize("model", [Ridge(), LogisticRegression(max_iter=500)])
+def test_features(model):
+    rng = np.random.default_rng(0)
+    data = rng.normal(size=(400, 12))
+    score = data[:, 0] - 2 * data[:, 5] + data[:, 7]
+    labels = score if isinstance(model, Ridge) else (score > 0).astype(int)
+    pipeline = make_pipeline(StandardScaler(), model).fit(data, labels)
+    found = prune(pipeline, data, labels, sparsity=0.75)
+    assert np.flatnonzero(found.model[1].get_support()).tolist() == [0, 5, 7]
+    assert (
+        found.model[-1].coef_.shape[-1] == 3 and found.layers == {"features": "12 -> 3"} and found.loss < 0.02
+    )
+
+
+def test_bad_input(network):
+    with pytest.raises(ValueError, match="Pass sparsity.*or max_loss"):
+        prune(network, X, y)
+    with pytest.raises(ValueError, match="sparsity=1 must be"):
+        prune(network, X, y, sparsity=1)
+    with pytest.raises(ValueError, match="max_loss=-1 must be"):
+        prune(network, X, y, max_loss=-1)
+    with pytest.raises(ConversionError, match="KMeans cannot be pruned"):
+        prune(KMeans(3, random_state=0).fit(X), X, y, sparsity=0.5)
