@@ -66,14 +66,15 @@ def main() -> None:
     parser.add_argument("--fits", type=int, default=10)
     parser.add_argument("--first", type=int, default=0, help="seed of the first fit")
     parser.add_argument("--write", action="store_true")
-    parser.add_argument("--append", action="store_true", help="keep the results of other families")
+    parser.add_argument("--append", action="store_true", help="measure only what the results lack")
     options = parser.parse_args()
     records = json.loads(RESULTS.read_text()) if options.append and RESULTS.exists() else []
-    records = [item for item in records if item["family"] not in options.families]
+    known = {(item["family"], item["data"], item["seed"]) for item in records}
     for family in options.families:
         for name in options.only:
             for seed in range(options.first, options.first + options.fits):
-                records += measure(family, name, seed)
+                if (family, name, seed) not in known:
+                    records += measure(family, name, seed)
             print(family, name, flush=True)
             if options.write:
                 RESULTS.parent.mkdir(exist_ok=True)
