@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from ..exceptions import warn_user
 from ..fitting.callback_support import CallbackMethods, with_callbacks
 from .export import ExportMethods
 from .fitted_estimator import is_final
@@ -276,10 +277,13 @@ class BaseOrtGradientEstimator(CallbackMethods, ExportMethods, PredictionMethods
 
     def _commit(self, train: Callable[[Trainer], FittedModel]) -> Self:
         """Train, and store the fitted model, or the model reached at an interrupt; errors change nothing."""
+        from sklearn.exceptions import ConvergenceWarning
+
         from ..fitting.callbacks import EstimatorView
         from ..fitting.trainer import Trainer
         from ..runtime.errors import runtime_errors
         from ..training.state import Unfinished
+        from ..training.time_limit import OutOfTime
 
         last = self._fitted if is_final(self._fitted) else None
         estimator = copy.copy(self)  # for callbacks, which may set attributes and fail
@@ -294,7 +298,13 @@ class BaseOrtGradientEstimator(CallbackMethods, ExportMethods, PredictionMethods
                 if error.model is not None:
                     estimator._fitted = error.model
                     self.__dict__.update(vars(estimator))
-            if cause is not None:  # raised outside of the except clause, so that it has no context
+            if isinstance(cause, OutOfTime):
+                warn_user(
+                    f"The training ended after max_seconds={self.max_seconds:g}, with the weights that it "
+                    "has reached. Continue it with resume_from=self, or increase max_seconds.",
+                    ConvergenceWarning,
+                )
+            elif cause is not None:  # raised outside of the except clause, so that it has no context
                 raise cause
         self.__dict__.update(vars(estimator))
         return self

@@ -65,6 +65,7 @@ class Parameters(DisplayMixin, MetaEstimatorMixin, ParameterNames):
         "learning_rate": "no_validation",
         "learning_penalty": "no_validation",
         "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "max_seconds": [Interval(Real, 0, None, closed="neither"), None],
         "batch_size": [Interval(Integral, 1, None, closed="left")],
         "shuffle": ["boolean"],
         "random_state": ["random_state"],
@@ -140,6 +141,7 @@ class Parameters(DisplayMixin, MetaEstimatorMixin, ParameterNames):
         straight_through: bool = False,
         lora: Any = None,
         output_name: Any = None,
+        max_seconds: Any = None,
     ) -> None:
         self.estimator = estimator
         self.weights_to_train = weights_to_train
@@ -175,6 +177,7 @@ class Parameters(DisplayMixin, MetaEstimatorMixin, ParameterNames):
         self.weight_name = weight_name
         self.lora = lora
         self.output_name = output_name
+        self.max_seconds = max_seconds
 
     def set_params(self, **params: Any) -> Any:
         """Set parameters, including those of nested objects (``learning_rate__eta0``).

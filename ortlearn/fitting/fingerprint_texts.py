@@ -34,7 +34,7 @@ __all__ = [
 ]
 
 #: Parameters that may change when a training is resumed, unless the learning rate depends on them.
-FREE = ("max_iter", "verbose", "exc", "tol", "n_iter_no_change", "n_jobs", "client")
+FREE = ("max_iter", "max_seconds", "verbose", "exc", "tol", "n_iter_no_change", "n_jobs", "client")
 #: Parameters that are compared with the data: by their effect, or since they are arguments of ``fit_stream``.
 WITH_DATA = ("validation_every", "shuffle_buffer")
 #: Parts whose changes may change the last bits of a result only.

@@ -27,6 +27,7 @@ from ..training.settings import LoopSettings
 from ..training.solvers.coordinates import Coordinates
 from ..training.solvers.full_batch import FullBatchStep
 from ..training.state import TrainingState, Unfinished
+from ..training.time_limit import TimeLimit
 from .callbacks import FitTask
 from .fingerprint import Fingerprint
 from .fitted_model import FittedModel
@@ -82,6 +83,8 @@ def train(
         observer = task.observer("iteration" if is_solver else "epoch", state, unfinished)
     advice = partial(scale_advice, start.problem, start.features, start.data.X)
     settings, setting = replace(settings, advice=advice), Setting(start.state)
+    if settings.deadline is not None:
+        observer = TimeLimit(settings.deadline, observer)
     hooks: dict[str, Any] = {
         "validate": None if validation is None else validation.measure,
         "observer": observer,

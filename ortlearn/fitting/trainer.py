@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import time
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass, field, replace
@@ -39,6 +40,7 @@ class Trainer:
     owner: Any = None
     # Parameters of estimator and parts, checked on resumption.
     parameters: dict[str, Any] = field(default_factory=dict)
+    begun: float = field(default_factory=time.monotonic)
 
     def fit(self, given: Given, classes: Any = None, resumed: TrainingState | None = None) -> FittedModel:
         """Return a model trained up to ``max_iter`` epochs.
@@ -94,6 +96,8 @@ class Trainer:
         start, validation = given.validated(call, start, warm is not None)
         if is_fit:
             settings = configuration.loop_settings(stopping.max_iter)
+            if stopping.max_seconds is not None:
+                settings = replace(settings, deadline=self.begun + stopping.max_seconds)
         else:
             settings = configuration.loop_settings(start.state.n_iter + 1, self.owner)
         watches = configuration.updates.learning_rate is None or members_of(start.problem) is not None

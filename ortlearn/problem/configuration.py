@@ -99,6 +99,7 @@ class Stopping:
     n_iter_no_change: int
     tol: float | None
     scoring: Any
+    max_seconds: float | None = None
 
     @property
     def watched(self) -> str | None:

@@ -76,6 +76,7 @@ def _can_share_graph(configuration: Configuration) -> bool:
         and rate is not None
         and not rate.full_batch
         and stopping.watched is None
+        and stopping.max_seconds is None
         and not configuration.warm_start
         and not configuration.verbose
         and not (configuration.loss is not None and configuration.loss.in_python)

@@ -32,6 +32,7 @@ class LoopSettings:
     stream: Any = None
     columns: Callable[[], dict[str, Any]] = dict  # returns additional entries of the record of an epoch
     keeps_history: bool = True  # whether it is used; otherwise solvers may omit losses
+    deadline: float | None = None  # time of ``time.monotonic`` after which the training ends
     chosen_rate: bool = False  # whether "auto" chose it, so that the user knows neither solver nor iterations
 
     @property
