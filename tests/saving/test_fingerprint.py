@@ -92,7 +92,7 @@ def test_equal_arguments_give_the_same_bits(kind, begun):
 
 
 def test_every_parameter_is_free_or_compared(kind):
-    free = {"max_iter", "verbose", "exc", "tol", "n_iter_no_change", "n_jobs"}
+    free = {"max_iter", "max_seconds", "verbose", "exc", "tol", "n_iter_no_change", "n_jobs"}
     assert {*CHANGES} == {*kind(Ridge()).get_params(deep=False)} - free
 
 
