@@ -93,6 +93,7 @@ def test_floors_equal_the_requirements():
     required = parsed_setup()["options"]["install_requires"].split()
     assert [f"{name}>={version}" for name, version in matrix.floors().items()] == required
     assert matrix.floors(["numpy"]) == {"numpy": matrix.floors()["numpy"]}
+    assert matrix.floors(["polars"]) == {"polars": "1.3"}  # not the upper bound on Python 3.10
     assert f"skops>={matrix.floors(['skops'])['skops']}" in parsed_setup()["options.extras_require"]["test"]
 
 
