@@ -13,7 +13,9 @@ import argparse
 import json
 import time
 import warnings
+from itertools import product
 from pathlib import Path
+from textwrap import fill
 from typing import Any
 
 import numpy as np
@@ -23,12 +25,12 @@ from sklearn.metrics import mean_pinball_loss
 
 from benchmarks.forests.data import DATA, SEEN, split
 from benchmarks.machine import describe
+from benchmarks.shards.report import write_block
 from benchmarks.tables import table
 from ortlearn import OrtGradientOptimizer
 from ortlearn.losses import QuantileLoss
 
 PAGE = Path(__file__).parents[2] / "docs/explanation/forests.md"
-BEGIN, END = "<!-- begin: intervals -->", "<!-- end: intervals -->"
 LEVELS = (0.05, 0.95)
 COST = 5.0  # of predicting one too little, for one of predicting one too much
 FAMILIES = {
@@ -92,7 +94,7 @@ def measured(name: str, family: str, seed: int) -> dict[str, Any]:
 
 
 def page(rows: list[dict[str, Any]], n_splits: int) -> str:
-    """Return the tables."""
+    """Return the table; data sets with another number of splits have it in parentheses."""
     header = ["data", "family", "coverage", "peer", "pinball loss / peer", "cost / factor", "fit / own"]
     lines, ratios = [], []
     for name in DATA:
@@ -106,16 +108,18 @@ def page(rows: list[dict[str, Any]], n_splits: int) -> str:
             ratios.append(mean["ours loss"] / mean["peer loss"])
             costs = f"{mean['cost'] / mean['cost of factor']:.3f}" if "cost" in mean else ""
             label = name if name in SEEN else f"{name} *"
+            label += "" if len(own) == n_splits else f" ({len(own)})"
             coverages = [f"{mean[f'{tool} coverage']:.3f}" for tool in ("ours", "peer")]
             lines.append(
                 [label, family, *coverages, f"{ratios[-1]:.3f}", costs, f"{mean['fit'] / mean['own']:.1f}"]
             )
-    text = (
-        f"Means over {n_splits} splits, up to 1,000 training samples, 100 trees with default parameters, one "
-        f"thread, {describe()}. * Data sets that were not used while the rule was chosen. Worst loss: "
-        f"{max(ratios):.3f} of the peer.\n\n"
+    text = fill(
+        f"Means over {n_splits} splits, or over the number in parentheses; up to 1,000 training samples, 100 "
+        f"trees with default parameters, one thread, {describe()}. * Data sets that were not used while the "
+        f"rule was chosen. Worst loss: {max(ratios):.3f} of the peer.",
+        120,
     )
-    return text + table(header, lines, left=2)
+    return f"{text}\n\n{table(header, lines, left=2)}"
 
 
 def main() -> None:
@@ -123,22 +127,25 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--splits", type=int, default=5)
     parser.add_argument("--only", default="", help="part of the name of a data set")
-    parser.add_argument("--rows", type=Path, help="file for all rows, JSON")
+    parser.add_argument("--rows", type=Path, help="JSON file of rows, which are not measured again")
     parser.add_argument("--write", action="store_true", help="write the page")
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")
-    rows = []
-    for name in [own for own in DATA if arguments.only in own]:
-        for family in FAMILIES:
-            rows += [measured(name, family, seed) for seed in range(arguments.splits)]
-            print(page(rows[-arguments.splits :], arguments.splits).splitlines()[-1], flush=True)
-    if arguments.rows:
-        arguments.rows.write_text(json.dumps(rows))
+    is_known = arguments.rows is not None and arguments.rows.exists()
+    rows = json.loads(arguments.rows.read_text(encoding="utf-8")) if is_known else []
+    done = {(row["data"], row["family"], row["seed"]) for row in rows}
+    names = [own for own in DATA if arguments.only in own]
+    for case in product(names, FAMILIES, range(arguments.splits)):
+        if case in done:
+            continue
+        rows.append(measured(*case))
+        print(page(rows[-1:], 1).splitlines()[-1], flush=True)
+        if arguments.rows:
+            arguments.rows.write_text(json.dumps(rows), encoding="utf-8")
     text = page(rows, arguments.splits)
     print(text)
     if arguments.write:
-        before, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
-        PAGE.write_text(f"{before}{BEGIN}\n\n{text}\n{END}{rest.partition(END)[2]}", encoding="utf-8")
+        write_block(PAGE, "forest intervals", f"\n{text}")
 
 
 if __name__ == "__main__":

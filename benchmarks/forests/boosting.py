@@ -22,12 +22,12 @@ from sklearn.metrics import mean_pinball_loss
 from benchmarks.forests.__main__ import COST, LEVELS, cost
 from benchmarks.forests.data import DATA, split
 from benchmarks.machine import describe
+from benchmarks.shards.report import write_block
 from benchmarks.tables import table
 from ortlearn import OrtGradientOptimizer
 from ortlearn.losses import QuantileLoss
 
 PAGE = Path(__file__).parents[2] / "docs/explanation/forests.md"
-BEGIN, END = "<!-- begin: boosting -->", "<!-- end: boosting -->"
 #: Estimators, and how their peers fit a quantile.
 FAMILIES: dict[str, tuple[Any, Any]] = {
     "GradientBoosting": (
@@ -85,9 +85,7 @@ def main() -> None:
     head = ["estimator", "data", "coverage", "of the peer", "pinball loss / peer", "cost / peer"]
     text = f"{options.splits} splits of each data set. {describe()}\n\n{table(head, rows)}"
     if options.write:
-        page = PAGE.read_text(encoding="utf-8")
-        before, rest = page.split(BEGIN)
-        PAGE.write_text(f"{before}{BEGIN}\n\n{text}\n\n{END}{rest.split(END)[1]}", encoding="utf-8")
+        write_block(PAGE, "boosting", f"\n{text}")
     else:
         print(text)
 

@@ -14,6 +14,7 @@ import time
 import warnings
 from collections.abc import Callable
 from pathlib import Path
+from textwrap import fill
 from typing import Any
 
 import numpy as np
@@ -28,11 +29,11 @@ from sklearn.ensemble import (
 from sklearn.metrics import accuracy_score, r2_score
 
 from benchmarks.machine import describe
+from benchmarks.shards.report import write_block
 from benchmarks.tables import table
 from ortlearn import OrtGradientOptimizer
 
 PAGE = Path(__file__).parents[2] / "docs/explanation/forests.md"
-BEGIN, END = "<!-- begin: streams -->", "<!-- end: streams -->"
 BATCH, N_BATCHES, WINDOW = 100, 25, 1000
 
 
@@ -153,14 +154,15 @@ def main() -> None:
             line += [f"{tool['seconds']:.2f}" for tool in tools] + [str(own["first"]), str(own["size"])]
             print(line, flush=True)
             lines.append(line)
-    text = (
+    text = fill(
         f"Mean scores (accuracy, R2) of the last {N_BATCHES - 1} batches of {BATCH} samples, before they are "
-        f"learnt; a window of {WINDOW:,} samples for refits; one thread, {describe()}.\n\n"
-    ) + table(header, lines, left=2)
+        f"learnt; a window of {WINDOW:,} samples for refits; one thread, {describe()}.",
+        120,
+    )
+    text += f"\n\n{table(header, lines, left=2)}"
     print(text)
     if arguments.write:
-        before, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
-        PAGE.write_text(f"{before}{BEGIN}\n\n{text}\n{END}{rest.partition(END)[2]}", encoding="utf-8")
+        write_block(PAGE, "streams", f"\n{text}")
 
 
 if __name__ == "__main__":

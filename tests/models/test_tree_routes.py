@@ -50,7 +50,7 @@ TREES = [
     GradientBoostingRegressor(max_depth=4, **FEW),
     HISTOGRAMS,
 ]
-BINS = {"quantile_method": "averaged_inverted_cdf", "encode": "ordinal", "strategy": "uniform"}
+BINS = {"encode": "ordinal", "strategy": "uniform"}
 COLUMNS = make_column_transformer(
     (make_pipeline(SimpleImputer(), StandardScaler()), [0, 1]),
     (OneHotEncoder(handle_unknown="ignore", sparse_output=False), [3]),
