@@ -111,6 +111,8 @@ class StageObjective:
     def leaf_value(self, y: np.ndarray, scores: np.ndarray, weights: np.ndarray) -> float:
         """Return the value of one leaf with the lowest loss, with few calls of the graph."""
         none = np.zeros(len(y), dtype=np.int64)
+        if self.level is not None and weights[0] > 0 and (weights == weights[0]).all():
+            return _quantile(y - scores[:, 0], self.level)
         if self.level is not None:
             return float(_quantiles(y - scores[:, 0], weights, none, self.level)[0])
         (low,), (high,) = self._interval(y, scores, none, 0)
@@ -173,6 +175,15 @@ def _level(derivatives: LossDerivatives, y: np.ndarray) -> float | None:
         return None
     below, above = (float(abs(side[0, 0])) for side in sides)
     return below / (below + above)
+
+
+def _quantile(values: np.ndarray, level: float) -> float:
+    """Return a quantile of values of equal weight, by linear interpolation."""
+    position = level * (len(values) - 1)
+    below = int(position)
+    above = min(below + 1, len(values) - 1)
+    found = np.partition(values, (below, above))
+    return float(found[below] + (position - below) * (found[above] - found[below]))
 
 
 def _quantiles(values: np.ndarray, weights: np.ndarray, groups: np.ndarray, level: float) -> np.ndarray:
