@@ -14,7 +14,7 @@ ROOT = Path(ortlearn.__file__).parent
 #: Rooms from the ground up; a room may import those named before it, every room exceptions and plugins.
 GROUND = {"graphs", "runtime", "data"}
 PLUGINS = {"losses", "penalties", "learning_rates"}
-BELOW_TRAINING = GROUND | PLUGINS | {"differentiation"}
+BELOW_TRAINING = GROUND | PLUGINS | {"differentiation", "comparison"}
 BELOW_TRAINABLE = {
     "graphs",
     "runtime",
@@ -27,7 +27,7 @@ BELOW_TRAINABLE = {
 }
 BELOW_PROBLEM = BELOW_TRAINING | BELOW_TRAINABLE | {"training", "trainable"}
 BELOW_INFERENCE = BELOW_PROBLEM | {"targets", "problem"}
-BELOW_ESTIMATORS = BELOW_INFERENCE | {"inference", "comparison", "fitting", "saving"}
+BELOW_ESTIMATORS = BELOW_INFERENCE | {"inference", "fitting", "saving"}
 ALLOWED = {
     "exceptions": set(),
     "_version": set(),
@@ -37,6 +37,7 @@ ALLOWED = {
     "graphs": set(),
     "runtime": {"graphs"},
     "data": set(),
+    "comparison": {"data", "quiet"},
     "learning_rates": {"graphs", "parameters"},
     "penalties": {"graphs", "parameters"},
     "losses": {"graphs", "runtime", "penalties", "parameters"},
@@ -52,9 +53,8 @@ ALLOWED = {
     "targets": BELOW_TRAINABLE | {"trainable"},
     "problem": BELOW_PROBLEM | {"targets", "boosting"},
     "inference": BELOW_INFERENCE,
-    "comparison": {"data", "training", "quiet"},
     "saving": {"graphs"},
-    "fitting": BELOW_INFERENCE | {"inference", "comparison", "saving"},
+    "fitting": BELOW_INFERENCE | {"inference", "saving"},
     "estimators": BELOW_ESTIMATORS | {"conversion", "parameters", "_version"},
     "functions": BELOW_ESTIMATORS | {"estimators", "transforms"},
     "intervals": BELOW_ESTIMATORS | {"conversion", "estimators", "_version"},

@@ -14,12 +14,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..data.samples import Data
-from ..training.state import TrainingState
-from .measures import Measure, Part, Weights
+from .measures import Measure, Part, State, Weights
 
 __all__ = [
     *("Candidate", "Finished", "FreshPull", "Grown", "KeptStart", "LeafEstimate", "LeafMeans", "Pull"),
-    *("RestandardisedPull", "Setting", "ShiftedPull", "Undecided"),
+    *("RestandardisedPull", "Setting", "ShiftedPull"),
 ]
 
 
@@ -27,8 +26,8 @@ __all__ = [
 class Setting:
     """Settings and functions of the training of candidates."""
 
-    start: TrainingState
-    solve: Callable[..., TrainingState] | None = None  # trains by a solver, with ``pull`` and ``toward``
+    start: State
+    solve: Callable[..., State] | None = None  # trains by a solver, with ``pull`` and ``toward``
     # By kind of pull, the weights to pull towards.
     centers: Mapping[type[Pull], Callable[[Data], Weights]] = field(default_factory=dict)
     # Averages class shares of leaves, given a strength.
@@ -59,7 +58,7 @@ class Candidate:
         """Return the candidate for a comparison with the one that is kept so far."""
         return self
 
-    def train(self, setting: Setting, part: Part, previous: Any = None) -> TrainingState:
+    def train(self, setting: Setting, part: Part, previous: Any = None) -> State:
         """Return the result on samples; it may begin with that of the previous candidate of the kind."""
         raise NotImplementedError
 
@@ -82,7 +81,7 @@ class Candidate:
 class KeptStart(Candidate):
     """The start, which is the first candidate."""
 
-    def train(self, setting: Setting, part: Part, previous: Any = None) -> TrainingState:
+    def train(self, setting: Setting, part: Part, previous: Any = None) -> State:
         return setting.start.back_to(setting.start.weights)
 
 
@@ -98,7 +97,7 @@ class Pull(Candidate):
 
     strength: float = 0.0
 
-    def train(self, setting: Setting, part: Part, previous: Any = None) -> TrainingState:
+    def train(self, setting: Setting, part: Part, previous: Any = None) -> State:
         assert setting.solve is not None
         of_samples = setting.centers.get(type(self))
         center = setting.start.weights if of_samples is None else of_samples(part.data)
@@ -139,9 +138,9 @@ class LeafMeans(Candidate):
 
     strength: float
 
-    def train(self, setting: Setting, part: Part, previous: Any = None) -> TrainingState:
+    def train(self, setting: Setting, part: Part, previous: Any = None) -> State:
         assert setting.leaf_means is not None
-        return replace(setting.start, weights=dict(setting.leaf_means(part.data, self.strength)))
+        return setting.start.with_weights(dict(setting.leaf_means(part.data, self.strength)))
 
 
 @dataclass(frozen=True)
@@ -153,10 +152,9 @@ class LeafEstimate(Candidate):
     base: float  # factor of the values of the start
     pooled: float  # weight of all samples, besides those that share leaves
 
-    def train(self, setting: Setting, part: Part, previous: Any = None) -> TrainingState:
+    def train(self, setting: Setting, part: Part, previous: Any = None) -> State:
         assert setting.leaf_estimates is not None
-        weights = dict(setting.leaf_estimates(part.data, self.base, self.pooled))
-        return replace(setting.start, weights=weights)
+        return setting.start.with_weights(dict(setting.leaf_estimates(part.data, self.base, self.pooled)))
 
 
 @dataclass(frozen=True)
@@ -176,7 +174,7 @@ class Grown(Candidate):
     def upon(self, kept: Candidate) -> Candidate:
         return replace(self, base=kept)
 
-    def train(self, setting: Setting, part: Part, previous: Any = None) -> TrainingState:
+    def train(self, setting: Setting, part: Part, previous: Any = None) -> State:
         return self.base.train(setting, part)
 
     def tried(
@@ -194,17 +192,11 @@ class Grown(Candidate):
 
 @dataclass(frozen=True)
 class Finished(Candidate):
-    """A training that has ended."""
+    """A training that has ended; the setting says how much evidence it requires."""
 
-    evidence = 0.0
+    evidence = -math.inf
 
-    result: TrainingState = field(compare=False)
+    result: State = field(compare=False)
 
-    def train(self, setting: Setting, part: Part, previous: Any = None) -> TrainingState:
+    def train(self, setting: Setting, part: Part, previous: Any = None) -> State:
         return self.result
-
-
-class Undecided(Finished):
-    """A training with a chosen learning rate, to which few held-out samples should not do harm by chance."""
-
-    evidence = -2.0

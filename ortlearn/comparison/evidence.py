@@ -14,7 +14,7 @@ from ..quiet import quiet
 from .candidates import Candidate, KeptStart, Setting
 from .measures import Measure
 
-__all__ = ["Choice", "best_of", "bounded", "choose"]
+__all__ = ["Choice", "best_of", "bounded", "choose", "improves"]
 
 #: Standard errors by which the loss may increase for an earlier candidate of the same family.
 SLACK = 0.25
@@ -30,6 +30,15 @@ def bounded(losses: np.ndarray) -> np.ndarray:
     """
     with np.errstate(over="ignore"):  # log losses of densities may be far below zero
         return -np.log(CHANCE + (1 - CHANCE) * np.exp(-losses.astype(np.float64)))
+
+
+def improves(gain: float, error: float = 0.0, evidence: float = 0.0) -> bool:
+    """Return whether a decrease of a mean loss is evidence of an improvement: the rule of all comparisons.
+
+    It must exceed ``evidence`` of its standard errors, or be positive. With a negative number of them, the
+    loss may be higher by fewer than these.
+    """
+    return bool(gain > (evidence * error if evidence else 0.0))
 
 
 def best_of(
@@ -50,7 +59,7 @@ def best_of(
     if not possible.any():
         return None
     best = int(np.argmax(np.where(possible, means, -np.inf)))
-    if means[best] <= evidence * _standard_error(gains[best], weights):
+    if not improves(means[best], _standard_error(gains[best], weights), evidence):
         return None
     for number in range(best):
         margin = SLACK * _standard_error(gains[best] - gains[number], weights)

@@ -4,19 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from ..data.samples import Data
 
-__all__ = ["MANY_SAMPLES", "Losses", "Measure", "Part", "Weights", "folds", "weights_of"]
+__all__ = ["MANY_SAMPLES", "Losses", "Measure", "Part", "State", "Weights", "folds", "weights_of"]
 
 #: Number of cross-validation folds; with more samples than the second number, that many are drawn, and only
 #: one fold is evaluated.
 FOLDS, MANY_SAMPLES = 5, 5_000
 
 Weights = Mapping[str, np.ndarray]
+
+
+class State(Protocol):
+    """Result of a training, as a comparison reads it: a ``TrainingState``."""
+
+    @property
+    def weights(self) -> Any:
+        """Weights for predictions."""
+
+    def with_weights(self, weights: Any) -> Any:
+        """Return the state with other weights."""
+
+    def back_to(self, weights: Any) -> Any:
+        """Return the state with the starting weights, since those after the training are not better."""
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ import numpy as np
 from scipy.sparse import issparse, vstack
 from sklearn.pipeline import Pipeline
 
-from ..comparison.evidence import best_of, bounded
+from ..comparison.evidence import best_of, bounded, improves
 from ..comparison.measures import weights_of
 from ..inference.score_runner import ScoreRunner
 from ..models import fitted_part
@@ -227,7 +227,7 @@ class TreeStream:
         """Return whether the loss of new samples shows that labels depend on features in another way."""
         recent = self.start.state.train_losses[-CALLS:]
         error = losses.std() / np.sqrt(len(losses))
-        return len(recent) > 1 and loss - float(np.mean(recent)) > CHANGE * error > 0
+        return len(recent) > 1 and error > 0 and improves(loss - float(np.mean(recent)), error, CHANGE)
 
     def _window(self, old: Any, new: Any) -> Window:
         """Return the first window."""

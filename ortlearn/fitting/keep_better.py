@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from sklearn.pipeline import Pipeline
 
-from ..comparison.candidates import Candidate, Finished, KeptStart, Setting, Undecided
-from ..comparison.evidence import Choice, best_of, bounded, choose
+from ..comparison.candidates import Finished, KeptStart, Setting
+from ..comparison.evidence import best_of, bounded, choose
 from ..comparison.measures import MANY_SAMPLES, Losses, Measure, Part, Weights, folds, weights_of
 from ..data.samples import Data
 from ..inference.running import LiveInference
@@ -33,6 +33,8 @@ __all__ = ["is_seen", "keep_better"]
 
 #: Standard errors by which the loss of samples must be lower for fits that contain them.
 EVIDENCE_OF_OVERFITTING = 2.0
+#: The same, with which few held-out samples show no harm of a training with a chosen learning rate.
+NO_HARM = -2.0
 
 
 def keep_better(
@@ -48,16 +50,18 @@ def keep_better(
     if validation is not None:
         n_samples = validation.data.X.shape[0] if isinstance(validation, Validation) else "the"
         text = f"the loss of {n_samples} held-out samples"
-    choice = _compared(start, Losses(value), Finished(state))
-    (before, after), keeps_start = choice.means, isinstance(choice.candidate, KeptStart)
-    if keeps_start and not _is_undecided(configuration, start, state, validation):
+    is_better, (before, after) = _compared(start, state, Losses(value))
+    if not (is_better or _is_undecided(configuration, start, state, validation)):
         state = state.back_to(start.weights)
     return state, f"{text} is {before:.4g} before and {after:.4g} after training"
 
 
-def _compared(start: Start, measure: Measure, candidate: Candidate) -> Choice:
-    """Return the choice between the start and a candidate."""
-    return choose(Setting(start.state), measure, [[candidate]])
+def _compared(
+    start: Start, state: TrainingState, measure: Measure, evidence: float = 0.0
+) -> tuple[bool, np.ndarray]:
+    """Return whether a state is better than the start, and the mean losses of both."""
+    choice = choose(Setting(start.state, evidence=evidence), measure, [[Finished(state)]])
+    return not isinstance(choice.candidate, KeptStart), choice.means
 
 
 def _is_undecided(
@@ -71,10 +75,8 @@ def _is_undecided(
     if not is_chosen or not isinstance(validation, Validation) or validation.losses(start.weights) is None:
         return False
     held_out = Losses(validation.losses, Part(validation.data))
-    if isinstance(_compared(start, held_out, Undecided(state)).candidate, KeptStart):
-        return False
-    loss = Losses(_mean_loss(configuration, start))
-    return not isinstance(_compared(start, loss, Finished(state)).candidate, KeptStart)
+    no_harm, _ = _compared(start, state, held_out, NO_HARM)
+    return no_harm and _compared(start, state, Losses(_mean_loss(configuration, start)))[0]
 
 
 def _mean_loss(configuration: Configuration, start: Start) -> Callable[[Weights], float]:

@@ -72,7 +72,7 @@ def train(
         estimates = leaf_estimates(configuration, start, step.task, data)
     if estimates is not None and configuration.updates.learning_rate is not None:
         weights = estimates.estimated(data, ESTIMATE.base, ESTIMATE.pooled)
-        start, estimates = replace(start, state=replace(start.state, weights=weights, updated=None)), None
+        start, estimates = replace(start, state=start.state.with_weights(weights)), None
     fingerprint = None if fingerprint_of is None else fingerprint_of(candidate)
     kept = None if start.samples.is_remote else step
     unfinished = partial(model_after, configuration, start, kept, fingerprint=fingerprint)

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from ..comparison.evidence import improves
 from ..exceptions import ConvergenceError, warn_user
 from .settings import LoopSettings, Measured, Observer, Validate
 from .state import Best, Evaluations, States, TrainingState, Weights
@@ -184,8 +185,8 @@ class Monitor:
         value = self._sign * record[settings.watch]
         if math.isnan(value):
             best = self._failed(f"The {settings.watch} is nan in epoch {record['epoch']}")
-        count = 0 if value < best.lowest - settings.tol else best.without_change + 1
-        if value < best.lowest:
+        count = 0 if improves(best.lowest - settings.tol - value) else best.without_change + 1
+        if improves(best.lowest - value):
             best = replace(best, lowest=value)
             if settings.keeps_best:
                 state = current()

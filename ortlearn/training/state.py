@@ -82,9 +82,13 @@ class TrainingState:
         weights = weights if own is None else own.as_weights(weights)
         return replace(self, weights=weights, updated=None if weights is updated else updated, states=states)
 
+    def with_weights(self, weights: Weights) -> TrainingState:
+        """Return the state with other weights."""
+        return replace(self, weights=weights, updated=None)
+
     def back_to(self, weights: Weights) -> TrainingState:
         """Return the state with the starting weights, since those after the training are not better."""
-        return replace(self, weights=weights, updated=None, states={}, best_epoch=None, start_kept=True)
+        return replace(self.with_weights(weights), states={}, best_epoch=None, start_kept=True)
 
     def in_coordinates(self, coordinates: Coordinates | None) -> TrainingState:
         """Return the state with the weights that the next batch updates in other coordinates."""

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from ortlearn.comparison.evidence import best_of, bounded
+from ortlearn.comparison.evidence import best_of, bounded, improves
 
 NOISE = np.random.default_rng(0).normal(size=400)
 
@@ -56,3 +56,11 @@ def test_losses_that_are_not_finite_are_no_improvement(evidence):
     for before, after in ((1.0, np.inf), (1.0, np.nan), (np.nan, 1.0), (np.inf, np.inf)):
         assert best_of(np.array([[before], [after]]), one, [0], evidence) is None
     assert best_of(np.array([[np.inf], [1.0]]), one, [0], evidence) == 0
+
+
+@pytest.mark.parametrize("evidence", [-2.0, 0.0, 1.0])
+def test_a_mean_alone_improves_if_it_decreases(evidence):
+    for before, after in ((1.0, 1.0), (1.0, 1.5), (np.inf, np.inf), (1.0, np.nan)):
+        assert not improves(before - after, evidence=evidence)
+    for before, after in ((1.0, np.nextafter(1.0, 0.0)), (np.inf, 1.0), (1e-320, 0.0)):
+        assert improves(before - after, evidence=evidence)
