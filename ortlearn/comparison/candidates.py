@@ -27,7 +27,7 @@ class Setting:
     """Settings and functions of the training of candidates."""
 
     start: State
-    solve: Callable[..., State] | None = None  # trains by a solver, with ``pull`` and ``toward``
+    solve: Callable[..., Any] | None = None  # trains by a solver, with ``pull`` and ``toward``
     # By kind of pull, the weights to pull towards.
     centers: Mapping[type[Pull], Callable[[Data], Weights]] = field(default_factory=dict)
     # Averages class shares of leaves, given a strength.
@@ -58,7 +58,7 @@ class Candidate:
         """Return the candidate for a comparison with the one that is kept so far."""
         return self
 
-    def train(self, setting: Setting, part: Part, previous: Any = None) -> State:
+    def train(self, setting: Setting, part: Part, previous: Any = None) -> Any:
         """Return the result on samples; it may begin with that of the previous candidate of the kind."""
         raise NotImplementedError
 
@@ -81,7 +81,7 @@ class Candidate:
 class KeptStart(Candidate):
     """The start, which is the first candidate."""
 
-    def train(self, setting: Setting, part: Part, previous: Any = None) -> State:
+    def train(self, setting: Setting, part: Part, previous: Any = None) -> Any:
         return setting.start.back_to(setting.start.weights)
 
 
@@ -97,7 +97,7 @@ class Pull(Candidate):
 
     strength: float = 0.0
 
-    def train(self, setting: Setting, part: Part, previous: Any = None) -> State:
+    def train(self, setting: Setting, part: Part, previous: Any = None) -> Any:
         assert setting.solve is not None
         of_samples = setting.centers.get(type(self))
         center = setting.start.weights if of_samples is None else of_samples(part.data)
@@ -138,7 +138,7 @@ class LeafMeans(Candidate):
 
     strength: float
 
-    def train(self, setting: Setting, part: Part, previous: Any = None) -> State:
+    def train(self, setting: Setting, part: Part, previous: Any = None) -> Any:
         assert setting.leaf_means is not None
         return setting.start.with_weights(dict(setting.leaf_means(part.data, self.strength)))
 
@@ -152,7 +152,7 @@ class LeafEstimate(Candidate):
     base: float  # factor of the values of the start
     pooled: float  # weight of all samples, besides those that share leaves
 
-    def train(self, setting: Setting, part: Part, previous: Any = None) -> State:
+    def train(self, setting: Setting, part: Part, previous: Any = None) -> Any:
         assert setting.leaf_estimates is not None
         return setting.start.with_weights(dict(setting.leaf_estimates(part.data, self.base, self.pooled)))
 
@@ -174,7 +174,7 @@ class Grown(Candidate):
     def upon(self, kept: Candidate) -> Candidate:
         return replace(self, base=kept)
 
-    def train(self, setting: Setting, part: Part, previous: Any = None) -> State:
+    def train(self, setting: Setting, part: Part, previous: Any = None) -> Any:
         return self.base.train(setting, part)
 
     def tried(
@@ -198,5 +198,5 @@ class Finished(Candidate):
 
     result: State = field(compare=False)
 
-    def train(self, setting: Setting, part: Part, previous: Any = None) -> State:
+    def train(self, setting: Setting, part: Part, previous: Any = None) -> Any:
         return self.result

@@ -14,6 +14,7 @@ from ...runtime.calls import BoundCall
 from ...runtime.devices import Device, ort_scalar, ort_value
 from ..graphs.names import RATE
 from ..graphs.sparse_products import taken_samples, with_sparse_samples
+from ..graphs.step_graphs import step_graph
 from ..optimisations.activations import samples_per_copy
 from ..optimisations.hoisting import CHUNK_BYTES
 from ..optimisations.layouts import faster_layouts
@@ -35,8 +36,8 @@ class EpochStep(BaseStep):
     """Train with one call of onnxruntime per epoch, or several if an epoch takes seconds.
 
     Data, weights and results are bound once. Interrupts are handled between calls. A loop stops at a
-    non-finite loss; the epoch is then repeated batch by batch from its initial weights to find the last
-    finite ones. Other epochs have no additional cost.
+    non-finite loss; the call is then repeated up to the batch whose weights gave the last finite one. Other
+    epochs have no additional cost.
     """
 
     #: Minimum number of iterations, by the number of batches of one.
@@ -58,30 +59,29 @@ class EpochStep(BaseStep):
         """Build the graph for the batch sizes."""
         self.size, self.rest = sizes[0], sizes[1] if len(sizes) > 1 else 0
         self._trained = with_sparse_samples(self.task, data) if self.device.reads_entries else self.task
-        # Other providers may return wrong results for a loop without iterations.
         n_batches = self.n_samples // self.size
         self._n_joined = batches_per_iteration(n_batches, self.min_iterations) if self.device.is_native else 1
-        self._graph, self.session = self._compiled(self.rest)
+        self._graph, self.session = self._compiled(self.size, self.rest)
         self.carried = self._graph.carried
 
-    def _compiled(self, rest: int) -> tuple[EpochGraph, Any]:
+    def _compiled(self, size: int, rest: int) -> tuple[EpochGraph, Any]:
         """Return graph and session, always the same ones for this step since bindings belong to a session."""
-        sizes, layout = (self.size, rest, self._n_joined), self.layout if self.device.is_native else None
+        sizes, layout = (size, rest, self._n_joined), self.layout if self.device.is_native else None
         key = (*sizes, self._trained.graph.sparse)
         if key not in self._sessions:
             self._sessions[key] = compiled_graph(
                 self._trained,
                 sizes,
                 self.device,
-                1 if self._trained.graph.sparse else self.threads(self.size),
-                lambda: epoch_graph(self._trained, self.size, rest, self._n_joined, layout),
+                1 if self._trained.graph.sparse else self.threads(size),
+                lambda: epoch_graph(self._trained, size, rest, self._n_joined, layout),
             )
         return self._sessions[key]
 
     def bind(self, data: Data, sizes: list[int], buffers: CarriedBuffers) -> None:
         """Bind data, sample indices, weights and results once for every copy of the weights."""
-        self._data, self._sizes = data, sizes
-        self._last_epoch: tuple[np.ndarray, float, dict | None] | None = None
+        self._data = data
+        self._last_call: tuple[np.ndarray, float] | None = None  # its samples and rate
         self._rate, self._last = (ort_scalar(self.task.graph.dtype, self.device) for _ in range(2))
         self._rate_value = 0.0
         self._columns: dict[str, Any] = {}
@@ -92,8 +92,8 @@ class EpochStep(BaseStep):
         self._columns = self._tensors(self.task.columns(data))
         if self.n_samples != len(data):  # inputs differ between the chunks of an epoch
             return
-        self._values = self._inputs(np.arange(len(data), dtype=np.int64))
-        compiled, copies = self._compiled(self.rest), range(buffers.COPIES)
+        self._values = self._inputs(np.arange(len(data), dtype=np.int64), self.size)
+        compiled, copies = self._compiled(self.size, self.rest), range(buffers.COPIES)
         self._calls = [self._bound(buffers, copy, self._values, compiled) for copy in copies]
 
     def rebind(self, data: Data, buffers: CarriedBuffers) -> None:
@@ -104,18 +104,18 @@ class EpochStep(BaseStep):
     def _tensors(self, columns: dict[str, np.ndarray]) -> dict[str, Any]:
         return {name: ort_value(array, self.device) for name, array in columns.items()}
 
-    def _inputs(self, samples: np.ndarray) -> dict[str, Any]:
-        """Return the inputs of a call on some samples, without weights and states."""
+    def _inputs(self, samples: np.ndarray, size: int) -> dict[str, Any]:
+        """Return the inputs of a call on batches of a size, without weights and states."""
         assert self._data is not None
         columns = self._columns
         if self._data.is_sparse or self._trained.graph.sparse:
-            taken = taken_samples(self._trained, self.task.columns(self._data).items(), samples, self.size)
+            taken = taken_samples(self._trained, self.task.columns(self._data).items(), samples, size)
             columns, samples = self._tensors(taken), np.arange(len(samples), dtype=np.int64)
-        return {**columns, **self._tensors(order_arrays(samples, self.size)), RATE: self._rate}
+        return {**columns, **self._tensors(order_arrays(samples, size)), RATE: self._rate}
 
     def release(self) -> None:
         """Release data and weights; keep graphs and sessions."""
-        self._data = self._last_epoch = self._loaded = None
+        self._data = self._last_call = self._loaded = None
         self._columns, self._values, self._calls = {}, {}, []
         if self._single is not None:
             self._single.release()
@@ -148,11 +148,7 @@ class EpochStep(BaseStep):
         if self.rest:
             self._values[REST].update_inplace(order[full:])
         values = self._call(self._calls[buffers.current], n_batches, self.rest)
-        if np.isfinite(values).all():
-            buffers.advance()
-            self._remember(order)
-            return values
-        return self._repeat_epoch(order, buffers)
+        return self._ended(order, values, buffers)
 
     def _run_trial(self, order: np.ndarray, n_batches: int, buffers: CarriedBuffers) -> None:
         """Measure the time per batch before the first epoch, which might be a long call."""
@@ -181,21 +177,17 @@ class EpochStep(BaseStep):
 
     def _run_samples(self, samples: np.ndarray, buffers: CarriedBuffers) -> np.ndarray:
         """Update on some batches, of which the last may be short; return their objectives."""
-        rest = len(samples) % self.size
-        if rest == len(samples) and not self.device.is_native:
-            values, own = self._replay(samples, self._rate_value, buffers)
-            buffers.write(own.read(), buffers.next)
-            return values
-        compiled, inputs = self._compiled(rest), self._inputs(samples)
+        # Other providers may return wrong results for a loop without iterations.
+        size = self.size if self.device.is_native else min(self.size, len(samples))
+        compiled, inputs = self._compiled(size, len(samples) % size), self._inputs(samples, size)
         call = self._bound(buffers, buffers.current, inputs, compiled)
-        return self._call(call, len(samples) // self.size, rest)
+        return self._call(call, len(samples) // size, len(samples) % size)
 
     def _run_in_parts(
         self, order: np.ndarray, buffers: CarriedBuffers, pause: Pause | None = None
     ) -> np.ndarray:
         """Run an epoch in several calls, with bounds on the time and the sparse samples of a call."""
         assert self._data is not None
-        initial = buffers.read()
         n_left = len(order) // self.size
         most = max(1, samples_per_copy(self._trained, self._data, self.chunk_bytes) // self.size)
         values: list[np.ndarray] = []
@@ -204,83 +196,90 @@ class EpochStep(BaseStep):
             count = min(self._timer.batches(n_left), most)
             n_left = max(0, n_left - count)
             stop = start + count * self.size if n_left else len(order)
-            values.append(self._run_samples(order[start:stop], buffers))
-            if not np.isfinite(values[-1]).all():
-                buffers.write(initial)
-                return self._repeat_epoch(order, buffers)
-            buffers.advance()
+            part = order[start:stop]
+            values.append(self._ended(part, self._run_samples(part, buffers), buffers))
+            if not np.isfinite(values[-1][-1]):
+                break
             start = stop
             if pause is not None and n_left:
                 pause(values)
-        self._remember(order, initial)
         return np.concatenate(values)
 
-    def _remember(self, order: np.ndarray, initial: dict | None = None) -> None:
-        """Remember order, rate and initial values of an epoch, for :meth:`_undo_last_batch`."""
-        numbers = order.astype(np.int32, copy=False) if len(order) < 2**31 else order
-        self._last_epoch = numbers, self._rate_value, initial
+    def _ended(self, samples: np.ndarray, values: np.ndarray, buffers: CarriedBuffers) -> np.ndarray:
+        """Keep the update of a call, or return to the last weights with a finite objective.
 
-    def _repeat_epoch(self, order: np.ndarray, buffers: CarriedBuffers) -> np.ndarray:
-        """Repeat an epoch batch by batch from its initial weights."""
-        values, own = self._replay(order, self._rate_value, buffers)
-        if np.isfinite(values).all():  # sums in another order may avoid an overflow
+        Return the objectives up to the first non-finite one. Batches before the last finite one are repeated
+        in one call, the others one by one.
+        """
+        finite = np.isfinite(values)
+        if finite.all():
             buffers.advance()
-            self._remember(order)
-        elif len(values) == 1 and self._last_epoch is not None:
-            self._undo_last_batch(buffers)  # its update gave the faulty weights
+            self._remember(samples)
             return values
+        first = max(int(np.argmin(finite)) - 1, 0)
+        self._repeat(samples, first, buffers)
+        others, own = self._one_by_one(samples[first * self.size :], buffers)
+        if np.isfinite(others).all():  # sums in another order may avoid an overflow
+            buffers.advance()
+            self._remember(samples)
+        elif first + len(others) == 1 and self._last_call is not None:
+            buffers.step_back(1)
+            self._repeat_last_call(buffers)
+            return others
         buffers.write(own.read())
-        return values
+        return np.append(values[:first], others)
 
-    def _undo_last_batch(self, buffers: CarriedBuffers) -> None:
-        """Return to the weights before the last batch of the previous epoch."""
-        assert self._last_epoch is not None
-        order, rate, initial = self._last_epoch
-        buffers.step_back(1)
-        if initial is not None:
-            buffers.write(initial)
-        before = order[: -(len(order) % self.size or self.size)].astype(np.int64)
-        _, own = self._replay(before, rate, buffers)
-        buffers.write(own.read())
-
-    def _replay(
-        self, order: np.ndarray, rate: float, buffers: CarriedBuffers
-    ) -> tuple[np.ndarray, CarriedBuffers]:
-        """Run batches one by one; return their objectives and the updated buffers."""
-        assert self._data is not None
-        if self._trained.graph.sparse:  # SingleGraphStep needs dense samples, which may be too large
-            own, now = CarriedBuffers(self.carried, buffers.read(), self.device), self._rate_value
-            self.set_rate(rate)
-            values = run_batches(self._run_batch, order, self.size, own)
-            self.set_rate(now)
-            return values, own
-        step = self._single_step()
+    def _one_by_one(self, samples: np.ndarray, buffers: CarriedBuffers) -> tuple[np.ndarray, CarriedBuffers]:
+        """Run batches one by one from the current weights; return objectives and the updated buffers."""
         carried = buffers.read()
+        if self._trained.graph.sparse:  # SingleGraphStep needs dense samples, which may be too large
+            own = CarriedBuffers(self.carried, carried, self.device)
+            return run_batches(self._run_batch, samples, self.size, own), own
+        assert self._data is not None
+        device = self.device if self.device.is_native else Device("cpu")  # always supported
+        step = self._single = self._single or SingleGraphStep(self.task, device, self.n_jobs)
+        sizes = list({self.size: None, len(samples) % self.size or self.size: None})
         weights = {weight: value for (weight, state), value in carried.items() if state is None}
-        states = {key: value for key, value in carried.items() if key[1] is not None}
-        own = step.start(self._data, self._sizes, weights, states)
-        step.set_rate(rate)
-        return step.run_epoch(order, self.size, own), own
+        own = step.start(self._data, sizes, weights, {k: v for k, v in carried.items() if k[1] is not None})
+        step.set_rate(self._rate_value)
+        return step.run_epoch(samples, self.size, own), own
+
+    def _remember(self, samples: np.ndarray) -> None:
+        """Remember samples and rate of a call, for :meth:`_repeat_last_call`."""
+        self._last_call = samples.astype(np.int32 if len(samples) < 2**31 else np.int64), self._rate_value
+
+    def _repeat_last_call(self, buffers: CarriedBuffers) -> None:
+        """Repeat the last call without its last batch, whose update gave the faulty weights."""
+        assert self._last_call is not None
+        (samples, rate), now = self._last_call, self._rate_value
+        self.set_rate(rate)
+        self._repeat(samples.astype(np.int64), -(-len(samples) // self.size) - 1, buffers)
+        self.set_rate(now)
+
+    def _repeat(self, samples: np.ndarray, n_batches: int, buffers: CarriedBuffers) -> None:
+        """Replace the current weights by those after the first batches of a call."""
+        while n_batches:
+            values = self._run_samples(samples[: n_batches * self.size], buffers)
+            arrays = buffers.read(buffers.next)
+            weights = [array for (_, state), array in arrays.items() if state is None]
+            if all(np.isfinite(own).all() for own in (values, *weights)):
+                return buffers.write(arrays)
+            n_batches //= 2  # other random numbers are drawn
 
     def _run_batch(self, samples: np.ndarray, buffers: CarriedBuffers) -> float:
         return float(self._run_samples(samples, buffers)[0])
-
-    def _single_step(self) -> SingleGraphStep:
-        if self._single is None:
-            device = self.device if self.device.is_native else Device("cpu")  # always supported
-            self._single = SingleGraphStep(self.task, device, self.n_jobs)
-        return self._single
 
     def run(self, samples: np.ndarray, buffers: CarriedBuffers) -> float:
         """Return the objective of a last batch with the current weights; the update is discarded."""
         value = self._run_batch(samples, buffers)
         carried = buffers.read()
         if not np.isfinite(value) or not all(np.isfinite(array).all() for array in carried.values()):
-            self._undo_last_batch(buffers)  # the caller steps back to these weights
-            buffers.advance()
+            buffers.step_back(1)
+            self._repeat_last_call(buffers)
+            buffers.advance()  # the caller steps back to these weights
         return value
 
     def graphs(self) -> dict[str, ModelProto]:
         """Return the graph of a batch, and that of an epoch once the batch sizes are known."""
-        step = self._single_step().graphs()
+        step = {"step": step_graph(self.task).model}
         return step if self._graph is None else {"epoch": self._graph.model, **step}
