@@ -14,13 +14,12 @@ from ..fitting.fitted_model import FittedModel
 from ..fitting.given import Call
 from ..fitting.source_counts import SourceTotals
 from ..fitting.start import Start
-from ..fitting.validation import Validation
+from ..fitting.validation import BaseValidation, Validation
 from ..problem.configuration import Runtime
 from ..problem.input_validation import InputFeatures
 from ..problem.problem import Problem
 from ..problem.samples import Samples, check_weights, flat_weights
 from ..training.graphs.first_layers import Moments
-from ..training.settings import Measured
 from ..training.state import TrainingState
 from . import readings
 from .cluster import Cluster
@@ -108,7 +107,7 @@ def _score(problem: Problem, sums: ScoreSums) -> float:
     return float(r2.mean())
 
 
-class ShardValidation:
+class ShardValidation(BaseValidation):
     """Loss and score on held-out shards."""
 
     def __init__(
@@ -122,6 +121,7 @@ class ShardValidation:
         found = open_partitions(cluster, *collections)
         partitions, wholes = count_partitions(cluster, found, False, problem.source is None)
         sizes = [whole.n_rows for whole in wholes]
+        self.n_samples = sum(sizes)
         arguments = (cluster, partitions, sizes, SourceTotals.of_parts(wholes), problem, features, runtime)
         self._samples, self._features, self._rows = ShardSamples(*arguments), features, partitions.rows
         self._evaluator = cluster.send(readings.Evaluator(problem, runtime))
@@ -142,10 +142,6 @@ class ShardValidation:
         arguments = (self._evaluator, self._features, samples.cluster.send(dict(weights)))
         futures = [samples.cluster.submit(score_block, *arguments, rows) for rows in self._rows]
         return _score(samples.problem, reduce(ScoreSums.merge, samples.gather(futures)))
-
-    def measure(self, weights: Mapping[str, np.ndarray]) -> Measured:
-        """Return loss and score of the model with some weights."""
-        return Measured(self.loss(weights), self.score(weights))
 
 
 def validation_on(request: Any, call: Call, start: Start) -> Any:

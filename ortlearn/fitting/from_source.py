@@ -13,7 +13,6 @@ import numpy as np
 from ..data.chunks import cut
 from ..data.opening import open_source
 from ..data.sample_blocks import SampleBlock
-from ..data.samples import Data
 from ..data.source_errors import first_fault
 from ..data.source_features import SourceFeatures
 from ..data.sources import Source
@@ -23,11 +22,9 @@ from ..onnx_files.loading import is_onnx_source
 from ..preprocessing.initial_fit import is_fitted
 from ..problem.configuration import Configuration
 from ..problem.input_validation import InputFeatures, read_before_fit, read_samples
-from ..problem.objective_weights import objective_weights
 from ..problem.problem import Problem
 from ..problem.samples import Samples
 from ..targets.encoding import check_labels
-from ..targets.label_errors import check_validation_classes
 from .given import Beginning, Call, Given
 from .source_checks import UniformSource
 from .source_counts import Counts, SourceTotals, count
@@ -179,31 +176,27 @@ def _errors_of_validation() -> Iterator[None]:
 
 
 def _validation(call: Call, start: Start, source: Source, n_samples: int, size: int) -> Validation:
-    """Return the validation on another source, which is read into memory if it is small."""
-    configuration, problem = call.beginning.configuration, start.problem
+    """Return the validation on another source, which is read into memory if it is small.
+
+    Errors of samples in memory name the batch.
+    """
+    configuration, problem, block = call.beginning.configuration, start.problem, None
     if problem.needs_labels and next(source.blocks(features=False)).y is None:
         raise SourceError("It has no labels: pass y_val, or y with the name of their column.")
     if n_samples <= size:
-        return _validation_in_memory(call, start, SampleBlock.join(list(source.blocks())))
-    parts = [(part.y, part.sample_weight) for part in cut(source.blocks(features=False), size)]
-    labels = SampleBlock.join([SampleBlock(None, *part) for part in parts])
-    check_validation_classes(labels.y, problem.targets.classes)
-    X = SourceFeatures(source, n_samples, size)
-    samples = Samples(X, labels.y, labels.sample_weight).with_checked_weights()
-    y = problem.encoder.encode(samples.y, n_samples)
-    weights = objective_weights(problem, samples.y, samples.sample_weight, n_samples)
-    data = Data(read_samples(problem, X, start.features), y, weights)
-    return Validation(configuration, problem, start.features, samples, data, call.view.with_model)
-
-
-def _validation_in_memory(call: Call, start: Start, block: SampleBlock) -> Validation:
-    """Return the validation on samples in memory; errors of features name the batch."""
-    configuration = call.beginning.configuration
+        block = SampleBlock.join(list(source.blocks()))
+        samples = in_memory(configuration, block)
+    else:
+        parts = [(part.y, part.sample_weight) for part in cut(source.blocks(features=False), size)]
+        labels = SampleBlock.join([SampleBlock(None, *part) for part in parts])
+        samples = Samples(SourceFeatures(source, n_samples, size), labels.y, labels.sample_weight)
 
     def check(part: SampleBlock) -> None:
-        read_samples(start.problem, in_memory(configuration, part).X, start.features)
+        read_samples(problem, in_memory(configuration, part).X, start.features)
 
     try:
-        return Validation.of(configuration, start, in_memory(configuration, block), call.view.with_model)
+        return Validation.of(configuration, start, samples, call.view.with_model)
     except (ValueError, TypeError) as error:
+        if block is None:
+            raise
         raise first_fault(block, check) or error from error

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import time
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,17 +17,16 @@ from ..models import fitted_part
 from ..models.capabilities import GrowingEnsemble, capability_of
 from ..models.registry import inner_part
 from ..preprocessing.columns import count_samples
-from ..preprocessing.initial_fit import fit_clone, is_fitted
+from ..preprocessing.initial_fit import after_steps, fit_clone, is_fitted
 from ..problem.configuration import Configuration
 from ..problem.input_validation import read_samples
 from ..problem.problem import Problem
 from ..problem.samples import Samples
 from ..quiet import quiet
 from ..targets.given_classes import PartialFitClasses
+from ..training.state import TrainingState
 from .fitted_model import FittedModel
-from .leaves.unseen_members import after_steps
 from .start import Start, data_of, new_start
-from .validation import Validation
 
 __all__ = ["Growth", "TreeStream", "check_grows"]
 
@@ -100,20 +98,19 @@ class Growth:
         """Return a trained model with trees fitted on all samples, which get a share of the scores."""
         new = self.fitted(self.samples)
         part = fitted_part(model.to_sklearn())
-        return self.with_part(model, new if share == 1 else self.rule.joined(part, new, share))
+        start = self.start_with(model.state, new if share == 1 else self.rule.joined(part, new, share))
+        grown = FittedModel(start.problem, start.features, start.state)
+        grown.open(self.configuration.runtime)
+        return grown
 
-    def with_part(self, model: FittedModel, part: Any) -> FittedModel:
-        """Return a trained model with another ensemble."""
+    def start_with(self, state: TrainingState, part: Any) -> Start:
+        """Return the start of a model with another ensemble, after a training that ended with a state."""
         configuration = replace(self.configuration, source=_replaced(self.source, part))
         with quiet():  # the same warnings were shown before
             random_state = np.random.RandomState(self.seed % 2**32)
             start = new_start(configuration, self.samples, random_state, self.seed, None, self.expected)
-        state = replace(
-            model.state.back_to(start.weights), anchor=start.weights, start_kept=False, grown=True
-        )
-        grown = FittedModel(start.problem, start.features, state)
-        grown.open(configuration.runtime)
-        return grown
+        state = state.back_to(start.weights)
+        return replace(start, state=replace(state, anchor=start.weights, start_kept=False, grown=True))
 
     def after_steps(self, X: Any) -> Any:
         """Return X after the preprocessing steps."""
@@ -183,45 +180,27 @@ class TreeStream:
     last: FittedModel | None
     growth: Growth
 
-    def model(self, validation: Validation | None) -> FittedModel:
-        """Return the model after the samples of this call."""
-        begin, start, rule = time.perf_counter(), self.start, self.growth.rule
+    def trained(self) -> tuple[float, Start, Window]:
+        """Return the loss of the samples before they are learnt, and the start and the window afterwards."""
+        start, rule = self.start, self.growth.rule
         part, known = fitted_part(start.problem.source), None if self.last is None else self.last.window
         scores = rule.scores_of(part, self.growth.after_steps(self.samples.X))
         weights = weights_of(start.data)
         losses = self._losses([scores], self.samples)[0]
         loss = float(np.average(losses, weights=weights))
-        model = FittedModel(start.problem, start.features, replace(start.state, start_kept=False))
         if known is None and self.last is None and not self.growth.was_given:  # fitted on these samples
-            window = self._window(part, part)
-        else:
-            window = self._window(part, None) if known is None else known.with_more(self.samples)
-            has_changed = known is not None and self._has_changed(losses, loss)
-            if has_changed:  # earlier samples are forgotten
-                window = replace(window, samples=self.samples)
-            share, new = self._share(window, weights), self.growth.fitted(window.samples)
-            share = 1.0 if has_changed else share
-            if new is not None and share > 0:
-                part = rule.extended(window.old, new, share, round(LARGEST * window.n_trees))
-                model = replace(self.growth, samples=window.samples).with_part(model, part)
-            keeps_old = share == 0 or has_changed  # to compare it once more
-            window = replace(window, new=new or window.new, old=window.old if keeps_old else part)
-        measured = None
-        if validation is not None and not model.state.grown:
-            measured = validation.measure(model.state.weights)
-        record = {
-            "epoch": start.state.n_iter + 1,
-            "loss": loss,  # before the samples are learnt
-            "validation_loss": None if measured is None else measured.loss,
-            "validation_score": None if measured is None else measured.score,
-            "rate": None,
-            "seconds": time.perf_counter() - begin,
-        }
-        n_seen = start.state.n_seen + len(start.data)
-        state = replace(model.state, history=[*start.state.history, record], n_seen=n_seen)
-        model = FittedModel(model.problem, model.features, state, window=window)
-        model.open(self.configuration.runtime)
-        return model
+            return loss, start, self._window(part, part)
+        window = self._window(part, None) if known is None else known.with_more(self.samples)
+        has_changed = known is not None and self._has_changed(losses, loss)
+        if has_changed:  # earlier samples are forgotten
+            window = replace(window, samples=self.samples)
+        share, new = self._share(window, weights), self.growth.fitted(window.samples)
+        share = 1.0 if has_changed else share
+        if new is not None and share > 0:
+            part = rule.extended(window.old, new, share, round(LARGEST * window.n_trees))
+            start = replace(self.growth, samples=window.samples).start_with(start.state, part)
+        keeps_old = share == 0 or has_changed  # to compare it once more
+        return loss, start, replace(window, new=new or window.new, old=window.old if keeps_old else part)
 
     def _has_changed(self, losses: np.ndarray, loss: float) -> bool:
         """Return whether the loss of new samples shows that labels depend on features in another way."""

@@ -27,7 +27,7 @@ from ..training.graphs.task import TrainingTask
 from ..training.state import TrainingState
 from .leaves.unseen_members import of_unseen_members
 from .start import Start, new_start, with_anchor
-from .validation import Validation
+from .validation import BaseValidation
 
 __all__ = ["is_seen", "keep_better"]
 
@@ -41,15 +41,14 @@ def keep_better(
     configuration: Configuration,
     start: Start,
     state: TrainingState,
-    validation: Validation | None,
+    validation: BaseValidation | None,
     trained: tuple[TrainingTask, Data],
 ) -> tuple[TrainingState, str]:
     """Return the state, with the starting weights if training did not improve the model, and the reason."""
     text = "the training objective"
     value = _objective(configuration, start, trained) if validation is None else validation.loss
     if validation is not None:
-        n_samples = validation.data.X.shape[0] if isinstance(validation, Validation) else "the"
-        text = f"the loss of {n_samples} held-out samples"
+        text = f"the loss of {validation.n_samples} held-out samples"
     is_better, (before, after) = _compared(start, state, Losses(value))
     if not (is_better or _is_undecided(configuration, start, state, validation)):
         state = state.back_to(start.weights)
@@ -65,14 +64,14 @@ def _compared(
 
 
 def _is_undecided(
-    configuration: Configuration, start: Start, state: TrainingState, validation: Validation | None
+    configuration: Configuration, start: Start, state: TrainingState, validation: BaseValidation | None
 ) -> bool:
     """Return whether held-out samples do not show that training with a chosen learning rate did harm.
 
     Few samples can be held out of few; the loss of the training samples must decrease.
     """
     is_chosen = configuration.updates.learning_rate is not None and start.source is None
-    if not is_chosen or not isinstance(validation, Validation) or validation.losses(start.weights) is None:
+    if not is_chosen or validation is None or validation.losses(start.weights) is None:
         return False
     held_out = Losses(validation.losses, Part(validation.data))
     no_harm, _ = _compared(start, state, held_out, NO_HARM)

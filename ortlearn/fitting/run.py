@@ -23,10 +23,11 @@ from ..training.graphs.task import TrainingTask
 from ..training.loop import run_training
 from ..training.monitor import Monitor
 from ..training.optimisations.hoisting import Prefix, needs_hoisting, split_prefix
-from ..training.settings import LoopSettings
+from ..training.progress import progress_bar
+from ..training.settings import LoopSettings, Measured
 from ..training.solvers.coordinates import Coordinates
 from ..training.solvers.full_batch import FullBatchStep
-from ..training.state import TrainingState, Unfinished
+from ..training.state import States, TrainingState, Unfinished, Weights
 from ..training.time_limit import TimeLimit
 from .callbacks import FitTask
 from .fingerprint import Fingerprint
@@ -38,7 +39,7 @@ from .start import Start, with_anchor
 from .validation import Validation
 from .warm_starts import ESTIMATE, WarmStart, leaf_estimates, setting_of
 
-__all__ = ["grown_model", "model_after", "new_step", "train"]
+__all__ = ["loss_of_start", "model_after", "new_step", "train", "train_without_step"]
 
 START_KEPT = (
     "Training did not improve the model, and the starting weights are kept (start_kept_ is True): {}. "
@@ -208,24 +209,53 @@ def _task(configuration: Configuration, start: Start) -> tuple[TrainingTask, Pre
     return task, None
 
 
-def grown_model(
+def train_without_step(
     configuration: Configuration,
     start: Start,
     settings: LoopSettings,
     validation: Validation | None,
     task: FitTask | None,
+    update: Callable[[], tuple[float, Start, Any]],
 ) -> FittedModel:
-    """Return a model with the weights of its start, and a history of one record."""
-    after = partial(model_after, configuration, start, None)
-    observer = None if task is None else task.observer("iteration", start.state, after)
-    validate = None if validation is None else validation.measure
-    settings = replace(settings, validation_every=1)
-    monitor = Monitor(settings, start.state, lambda copy: (start.weights, {}), validate, observer)
-    monitor.begin()
+    """Return the model after one epoch of a training that adds trees instead of updating weights.
+
+    ``update`` returns a loss, the start of the model after the epoch, and the last samples of a stream.
+    """
+    found, window = start, None
+
+    def after(state: TrainingState) -> FittedModel:
+        state = replace(state, grown=found.state.grown, anchor=found.state.anchor)
+        own = replace(start, problem=found.problem, features=found.features)
+        model = model_after(configuration, own, None, state)
+        model.window = window
+        return model
+
+    def validate(weights: Weights) -> Measured:
+        assert validation is not None
+        own = validation if found is start else validation.of_model(found.problem, found.features)
+        return own.measure(weights)
+
+    def read(copy: int | None) -> tuple[Weights, States]:
+        return found.weights, {}
+
+    is_stream, measure = settings.stream is not None, None if validation is None else validate
+    observer = (
+        None if task is None else task.observer("epoch" if is_stream else "iteration", start.state, after)
+    )
+    settings = replace(settings, validation_every=1, keeps_weights=not is_stream)
+    with progress_bar(1, settings.description, bool(settings.verbose), settings.stream) as advance:
+        monitor = Monitor(settings, start.state, read, measure, observer, advance)
+        monitor.begin()
+        loss, found, window = update()
+        monitor.end(loss, None)
+    model = after(monitor.finish())
+    if task is not None:
+        task.end(model)
+    return model
+
+
+def loss_of_start(configuration: Configuration, start: Start) -> tuple[float, Start, None]:
+    """Return the mean loss of the starting weights, which an ensemble with added trees keeps."""
     data, model = start.data, start.problem.trainable.model
     runner = Inference(start.problem, model, configuration.runtime, fused=False)
-    monitor.end(runner.mean_loss(data.X, data.y, data.sample_weight), None)
-    found = after(monitor.finish())
-    if task is not None:
-        task.end(found)
-    return found
+    return runner.mean_loss(data.X, data.y, data.sample_weight), start, None

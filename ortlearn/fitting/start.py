@@ -208,6 +208,8 @@ def labelled(problem: Problem, samples: Samples, rows: Any = None) -> tuple[Samp
     if label is None or samples.y is None:
         return samples, rows
     kept = np.flatnonzero(np.asarray(samples.y) != label)
+    if len(kept) == np.shape(samples.y)[0]:
+        return samples, rows
     return samples.take(kept), None if rows is None else rows[kept]
 
 

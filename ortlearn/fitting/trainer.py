@@ -24,7 +24,7 @@ from .fitted_model import FittedModel
 from .given import Beginning, Call, Given
 from .leaves.unseen_members import members_of
 from .resumed_training import checked_parameters, find_resumption, resumed_start
-from .run import grown_model, train
+from .run import loss_of_start, train, train_without_step
 
 __all__ = ["Trainer", "draw_seed"]
 
@@ -105,10 +105,11 @@ class Trainer:
             settings = replace(settings, watch="validation_loss", validation_every=1, tol=0.0)
         settings = given.settings(settings)
         if is_fit and given.in_memory and is_grown(configuration, beginning.last):
-            return grown_model(configuration, start, settings, validation, call.task)
+            update = partial(loss_of_start, configuration, start)
+            return train_without_step(configuration, start, settings, validation, call.task, update)
         stream = None if is_fit else given.tree_stream(call, start)
         if stream is not None:
-            return stream.model(validation)
+            return train_without_step(configuration, start, settings, validation, call.task, stream.trained)
         if not is_fit:
             return train(configuration, start, settings, validation, call.task)
         parts = (start, settings, validation, given.shuffle_buffer, given.is_split)

@@ -25,18 +25,46 @@ from ..training.settings import Measured
 from ..training.state import TrainingState
 from .fingerprint_texts import arrays_text
 from .fitted_model import FittedModel
-from .leaves.unseen_members import of_unseen_members
+from .leaves.unseen_members import of_unseen_members, with_members
 from .scoring import takes_weights
 from .start import Start, data_of, labelled
 
-__all__ = ["Validation"]
+__all__ = ["BaseValidation", "Validation"]
 
 #: Function of an estimator, X, y and sample_weight.
 Scorer = Callable[..., float]
 
 
-class Validation:
-    """Loss and score on validation samples; ``data`` are the same samples as inputs of the graph."""
+class BaseValidation:
+    """Loss and score of held-out samples, wherever they are."""
+
+    n_samples: int
+    #: Samples as inputs of the graph; None if they are on other machines.
+    data: Any = None
+
+    def texts(self) -> dict[str, str]:
+        """Return the fingerprint of the samples."""
+        raise NotImplementedError
+
+    def loss(self, weights: Mapping[str, np.ndarray]) -> float:
+        """Return the mean loss of the model with given weights."""
+        raise NotImplementedError
+
+    def losses(self, weights: Mapping[str, np.ndarray]) -> np.ndarray | None:
+        """Return the loss of each sample; None if only the mean is known."""
+        return None
+
+    def score(self, weights: Mapping[str, np.ndarray]) -> float | None:
+        """Return the score of the model with given weights, after their loss; None if it has none."""
+        raise NotImplementedError
+
+    def measure(self, weights: Mapping[str, np.ndarray]) -> Measured:
+        """Return loss and score of the model with given weights."""
+        return Measured(self.loss(weights), self.score(weights))
+
+
+class Validation(BaseValidation):
+    """Validation on samples in memory or of a source; ``data`` are the same as inputs of the graph."""
 
     def __init__(
         self,
@@ -47,9 +75,9 @@ class Validation:
         data: Data,
         as_estimator: Callable[[FittedModel], Any],
     ):
-        model = problem.trainable.model
+        self._configuration, model = configuration, problem.trainable.model
         self._runner = LiveInference(problem, model, configuration.runtime)
-        self.samples, self.data = samples, data
+        self.samples, self.data, self.n_samples = samples, data, data.X.shape[0]
         self._live = FittedModel(problem, features, TrainingState(), inference=self._runner)
         self._estimator, self._as_estimator, self._problem = as_estimator(self._live), as_estimator, problem
         task = of_unseen_members(problem, problem.task(False), data)
@@ -65,7 +93,7 @@ class Validation:
         as_estimator: Callable[[FittedModel], Any],
         members: np.ndarray | None = None,
     ) -> Validation:
-        """Return the validation on samples in memory, with weights of the members of an ensemble."""
+        """Return the validation on samples, with weights of the members of an ensemble."""
         problem = start.problem
         if problem.needs_labels and samples.y is None:
             raise ValueError("y_val is missing: pass both X_val and y_val, or neither.")
@@ -74,8 +102,13 @@ class Validation:
         check_validation_classes(samples.y, problem.targets.classes)
         check_lengths(samples.X, samples.y)
         data = data_of(problem, read_samples(problem, samples.X, start.features), samples)
-        data.members = members
+        data = data if members is None else with_members(data, members)
         return cls(configuration, problem, start.features, samples, data, as_estimator)
+
+    def of_model(self, problem: Problem, features: InputFeatures) -> Validation:
+        """Return the validation of another model on the same samples."""
+        data = data_of(problem, read_samples(problem, self.samples.X, features), self.samples)
+        return Validation(self._configuration, problem, features, self.samples, data, self._as_estimator)
 
     def texts(self) -> dict[str, str]:
         """Return the fingerprint of the samples (of a source, of the first chunk)."""
@@ -113,14 +146,14 @@ class Validation:
         """Return the estimator with given weights, for scores of ``to_sklearn()``."""
         return self._as_estimator(replace(self._live, state=TrainingState(dict(weights))))
 
-    def measure(self, weights: Mapping[str, np.ndarray]) -> Measured:
-        """Return loss and score of the model with given weights."""
-        loss, samples = self.loss(weights), self.samples
+    def score(self, weights: Mapping[str, np.ndarray]) -> float | None:
+        """Return the score of the model with given weights, after their loss; None if it has none."""
         if self._score is None:
-            return Measured(loss)
+            return None
+        samples = self.samples
         estimator = self._written(weights) if self._problem.has_own_score else self._estimator
         options = {} if samples.sample_weight is None else {"sample_weight": samples.sample_weight}
-        return Measured(loss, float(self._score(estimator, samples.X, samples.y, **options)))
+        return float(self._score(estimator, samples.X, samples.y, **options))
 
 
 def _scorer(scoring: Any, estimator: Any, problem: Problem, samples: Samples) -> Scorer | None:

@@ -15,7 +15,7 @@ from sklearn.utils import _safe_indexing, get_tags
 from sklearn.utils.metadata_routing import get_routing_for_object
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
-from ..models.registry import definition_or_default, find_definition
+from ..models.registry import definition_or_default, find_definition, unwrapped
 from ..quiet import quiet
 from .columns import column_kind, other_kinds
 from .estimator_checks import target_tags
@@ -26,7 +26,7 @@ FEW_SAMPLES = 200  # number of samples for fits that determine shapes only
 
 def is_fitted(estimator: BaseEstimator) -> bool:
     """Return whether an estimator, or the transformers and the last step of a pipeline, are fitted."""
-    last = _last(estimator)
+    last = last_step(estimator)
     # scikit-learn only checks the last step of a pipeline, which may be fitted outside of it.
     first = [step for _, step in estimator.steps[:-1]] if isinstance(estimator, Pipeline) else []
     if not all(_passes_check(part) for part in [*filter(find_definition, first), last]):
@@ -45,9 +45,16 @@ def _passes_check(estimator: Any) -> bool:
     return True
 
 
-def _last(estimator: BaseEstimator) -> Any:
+def last_step(estimator: BaseEstimator) -> Any:
     """Return the last step of a pipeline, or the estimator itself."""
     return estimator.steps[-1][1] if isinstance(estimator, Pipeline) else estimator
+
+
+def after_steps(source: Any, X: Any) -> Any:
+    """Return X after the steps of a fitted pipeline before the last one."""
+    model = unwrapped(source)
+    steps = isinstance(model, Pipeline) and len(model.steps) > 1
+    return model[:-1].transform(X) if steps else X
 
 
 def _shape_parameters(estimator: BaseEstimator) -> Any:
@@ -73,7 +80,7 @@ def fit_clone(
     ``classes`` that y lacks. The fit runs in the context that ``within`` returns for the last step, y and the
     weights.
     """
-    last = _last(estimator)
+    last = last_step(estimator)
     if y is None and any(get_tags(part).target_tags.required for part in (estimator, last)):
         raise ValueError(
             f"Training {type(last).__name__} requires y to be passed, but the target y is None: "
@@ -81,7 +88,7 @@ def fit_clone(
         )
     fitted = clone(estimator)
     if shapes_only:
-        last = _last(fitted)
+        last = last_step(fitted)
         fast, known = _shape_parameters(last) or {}, last.get_params(deep=False)
         last.set_params(**{name: value for name, value in fast.items() if name in known})
     if random_state is not None:
@@ -96,7 +103,7 @@ def fit_clone(
     X, y, sample_weight = untouched(fitted, X, y, sample_weight)
     name = None if sample_weight is None else _weight_parameter(fitted)
     weights = {} if name is None else {name: sample_weight}
-    context = nullcontext() if within is None else within(_last(fitted), y, sample_weight)
+    context = nullcontext() if within is None else within(last_step(fitted), y, sample_weight)
     with context, quiet(ConvergenceWarning) if shapes_only else nullcontext():
         try:
             return fitted.fit(X, y, **weights)
@@ -125,7 +132,7 @@ def _refused_columns(estimator: Any, X: Any, y: Any, error: Exception) -> ValueE
     kinds = other_kinds(X)
     if not kinds:
         return None
-    name, keys = type(_last(estimator)).__name__, list(kinds)[:10]
+    name, keys = type(last_step(estimator)).__name__, list(kinds)[:10]
     more = f" and {len(kinds) - 10} more" if len(kinds) > 10 else ""
     found = ", ".join(f"{key!r} ({kinds[key]})" for key in keys) + more
     texts = [key for key in keys if kinds[key].startswith("text")]

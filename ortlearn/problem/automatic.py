@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = [
     "automatic_rate",
     "doubt_of",
+    "is_same_loss",
     "may_overfit",
     "own_class_weight",
     "own_loss",
@@ -44,6 +45,11 @@ def own_loss(source: Any) -> BaseLoss | None:
     """Return the loss that a fitted scikit-learn estimator minimises; None if unknown, and for ONNX."""
     own = None if is_onnx_source(source) else objective_of(source, 1.0)
     return None if own is None else own.loss
+
+
+def is_same_loss(first: BaseLoss | None, second: BaseLoss | None) -> bool:
+    """Return whether two losses are of one class and have equal parameters."""
+    return type(first) is type(second) and repr(first) == repr(second)
 
 
 def doubt_of(source: Any) -> str:

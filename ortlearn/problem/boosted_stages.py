@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import is_classifier
-from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing
 from sklearn.utils.class_weight import compute_sample_weight
 
@@ -16,7 +15,8 @@ from ..boosting.stages import StageObjective
 from ..losses import BaseLoss
 from ..models.capabilities import BoostedStages, capability_of
 from ..onnx_files.loading import is_onnx_source
-from ..preprocessing.initial_fit import fit_clone, is_fitted
+from ..preprocessing.initial_fit import after_steps, fit_clone, is_fitted, last_step
+from .automatic import is_same_loss
 from .configuration import Configuration
 from .objectives import check_task
 
@@ -36,7 +36,7 @@ def boosting_of(configuration: Configuration) -> BoostedStages | None:
         return None
     if loss is not None and loss.in_python:
         return None
-    model = _last(source)
+    model = last_step(source)
     found = capability_of(model, BoostedStages)
     return found if found is not None and found.applies(model) else None
 
@@ -69,7 +69,7 @@ def fit_stages(
     """
     source, loss = configuration.source, configuration.loss
     weights = _class_weighted(configuration, y, sample_weight)
-    if loss is None or _is_own(boosted, source, loss):
+    if loss is None or is_same_loss(loss, boosted.own_loss(last_step(source))):
         options: Any = {"random_state": random_state, "classes": classes}
         return fit_clone(source, X, y, sample_weight=weights, **options)
     within = _stages(boosted, loss)
@@ -84,12 +84,11 @@ def fit_stages(
         parts = (None if own is None else _safe_indexing(own, kept) for own in (X, y, weights))
         part, labels_of_part, weights_of_part = parts
         model = fit_clone(source, part, labels_of_part, sample_weight=weights_of_part, **options)
-        rows = _safe_indexing(X, others)
-        rows = model[:-1].transform(rows) if isinstance(model, Pipeline) else rows
-        scores[others] = np.reshape(boosted.scores_of(_last(model), rows), (-1, 1))
+        rows = after_steps(model, _safe_indexing(X, others))
+        scores[others] = np.reshape(boosted.scores_of(last_step(model), rows), (-1, 1))
     objective = StageObjective.of(loss, labels, weights, False)
     share = np.ones(len(labels)) if weights is None else weights
-    boosted.shift(_last(fitted), objective.leaf_value(labels, scores, share))
+    boosted.shift(last_step(fitted), objective.leaf_value(labels, scores, share))
     return fitted
 
 
@@ -104,12 +103,6 @@ def _stages(boosted: BoostedStages, loss: BaseLoss) -> Within:
     return within
 
 
-def _is_own(boosted: BoostedStages, source: Any, loss: BaseLoss) -> bool:
-    """Return whether a loss is the one that the fit of a model minimises."""
-    own = boosted.own_loss(_last(source))
-    return type(loss) is type(own) and loss.get_params() == own.get_params()
-
-
 def _class_weighted(configuration: Configuration, y: Any, sample_weight: Any) -> Any:
     """Return sample weights times the class weights of a configuration, which a fit does not know."""
     given = configuration.class_weight
@@ -117,7 +110,3 @@ def _class_weighted(configuration: Configuration, y: Any, sample_weight: Any) ->
         return sample_weight
     weights = compute_sample_weight(given, np.ravel(y))
     return weights if sample_weight is None else weights * sample_weight
-
-
-def _last(source: Any) -> Any:
-    return source.steps[-1][1] if isinstance(source, Pipeline) else source

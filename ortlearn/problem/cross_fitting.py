@@ -11,8 +11,8 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing
 
 from ..models.capabilities import Bags, capability_of
-from ..preprocessing.initial_fit import fit_clone
-from .automatic import own_loss
+from ..preprocessing.initial_fit import after_steps, fit_clone, last_step
+from .automatic import is_same_loss, own_loss
 from .configuration import Configuration
 
 __all__ = ["cross_fitted"]
@@ -28,7 +28,7 @@ def cross_fitted(configuration: Configuration, X: Any, y: Any, **options: Any) -
     ``options`` are those of :func:`~ortlearn.preprocessing.initial_fit.fit_clone`.
     """
     source = configuration.source
-    last = source.steps[-1][1] if isinstance(source, Pipeline) else source
+    last = last_step(source)
     bags = capability_of(last, Bags) if is_regressor(last) else None
     if configuration.loss is None or bags is None:
         return None
@@ -38,11 +38,11 @@ def cross_fitted(configuration: Configuration, X: Any, y: Any, **options: Any) -
         return None
     first = clone(source)
     if n_members > 1:
-        (first.steps[-1][1] if isinstance(source, Pipeline) else first).set_params(n_estimators=1)
+        last_step(first).set_params(n_estimators=1)
     first = fit_clone(first, X, y, **options)
-    if repr(own_loss(first)) == repr(configuration.loss):
+    if is_same_loss(configuration.loss, own_loss(first)):
         return None
-    Xt = first[:-1].transform(X) if isinstance(source, Pipeline) and len(source.steps) > 1 else X
+    Xt = after_steps(first, X)
     random_state, weights = options["random_state"], options["sample_weight"]
     of_sample = random_state.permutation(len(y)) % n_folds
     parts, of_member = [], np.sort(np.arange(n_members) % n_folds)

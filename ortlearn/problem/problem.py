@@ -31,7 +31,15 @@ from ..targets.known_classes import known_classes
 from ..targets.weight_sums import sum_of
 from ..training.graphs.names import SAMPLE_WEIGHT
 from ..training.graphs.task import Objective, ScoreGraph, TrainingTask, Update
-from .automatic import automatic_rate, doubt_of, may_overfit, own_class_weight, own_loss, own_penalty
+from .automatic import (
+    automatic_rate,
+    doubt_of,
+    is_same_loss,
+    may_overfit,
+    own_class_weight,
+    own_loss,
+    own_penalty,
+)
 from .configuration import Configuration, Updates
 from .model_sources import converted, fitted_source
 from .objectives import loss_for_model, penalty_for_weights, sum_over_outputs
@@ -173,7 +181,7 @@ class Problem:
     @property
     def has_default_loss(self) -> bool:
         """Whether the loss is that of ``"auto"``, also if it is named."""
-        return repr(self.loss) == repr(loss_for_model(own_loss(self.source), self.trainable))
+        return is_same_loss(self.loss, loss_for_model(own_loss(self.source), self.trainable))
 
     @property
     def predicts_labels(self) -> bool:

@@ -31,6 +31,7 @@ class LoopSettings:
     # Estimator whose calls of ``partial_fit`` share a line of progress, and stop early together.
     stream: Any = None
     columns: Callable[[], dict[str, Any]] = dict  # returns additional entries of the record of an epoch
+    keeps_weights: bool = True  # whether the best ones fit the model later; False if trees are added to it
     keeps_history: bool = True  # whether it is used; otherwise solvers may omit losses
     deadline: float | None = None  # time of ``time.monotonic`` after which the training ends
     chosen_rate: bool = False  # whether "auto" chose it, so that the user knows neither solver nor iterations
@@ -38,7 +39,7 @@ class LoopSettings:
     @property
     def keeps_best(self) -> bool:
         """Whether the weights of the best validation are kept."""
-        return self.watch is not None and self.watch.startswith("validation")
+        return self.keeps_weights and self.watch is not None and self.watch.startswith("validation")
 
 
 class Measured(NamedTuple):

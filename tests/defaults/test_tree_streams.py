@@ -91,3 +91,55 @@ def test_the_same_growth_at_every_door(wrap, options):
     np.testing.assert_array_equal(other.predict_proba(X), plain.predict_proba(X))
     assert type(other.to_sklearn()) is type(wrap(model))
     assert clone(other) is not other
+
+
+class Recorder:
+    """Callback that records its calls."""
+
+    max_estimator_depth = 1
+
+    def __init__(self):
+        self.calls = []
+
+    def setup(self, estimator, context):
+        self.calls.append("setup")
+
+    def on_fit_task_begin(self, estimator, context):
+        self.calls.append(f"{context.task_name} begins")
+
+    def on_fit_task_end(self, estimator, context, *, fitted_estimator):
+        trees = len(fitted_estimator.to_sklearn().estimators_)
+        self.calls.append((context.task_name, len(estimator.history_), fitted_estimator.n_iter_, trees > 4))
+
+    def teardown(self, estimator, context):
+        self.calls.append("teardown")
+
+
+def test_a_call_of_a_stream_of_trees_is_an_epoch(capsys):
+    recorder, model = Recorder(), RandomForestClassifier(5, random_state=0)
+    options = {"early_stopping": True, "n_iter_no_change": 2, "tol": 10.0, "verbose": 1, "random_state": 0}
+    trainer = OrtGradientOptimizer(model, **options).set_callbacks(recorder)
+    held_out = {"X_val": X[2000:], "y_val": OLD[2000:], "sample_weight_val": np.linspace(1, 2, 600)}
+    stopped = []
+    for number in range(4):
+        rows = slice(200 * number, 200 * number + 200)
+        trainer.partial_fit(X[rows], OLD[rows], classes=[0, 1], **held_out)
+        record, weights = trainer.history_[-1], held_out["sample_weight_val"]
+        score = trainer.score(X[2000:], OLD[2000:], sample_weight=weights)
+        losses = trainer.losses(X[2000:], OLD[2000:])
+        assert record["validation_score"] == pytest.approx(score, abs=1e-6)
+        assert record["validation_loss"] == pytest.approx(np.average(losses, weights=weights), rel=1e-5)
+        stopped.append(trainer.stopped_)
+    assert stopped == [False, False, True, False]  # a later call begins to count again
+    calls = [
+        "setup",
+        "partial_fit begins",
+        "epoch begins",
+        ("epoch", 4, 4, True),
+        ("partial_fit", 4, 4, True),
+        "teardown",
+    ]
+    assert recorder.calls[-6:] == calls and len(recorder.calls) == 4 * 6
+    del trainer
+    shown = capsys.readouterr().out
+    assert "epoch 4" in shown and f"val {record['validation_loss']:.3g}" in shown

@@ -14,6 +14,7 @@ from sklearn.ensemble import (
     RandomForestClassifier,
     RandomForestRegressor,
 )
+from sklearn.linear_model import Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeRegressor
@@ -23,6 +24,7 @@ from ortlearn.conversion import explain
 from ortlearn.fitting.leaves.estimates import LeafEstimates
 from ortlearn.fitting.run import new_step
 from ortlearn.fitting.start import new_start
+from ortlearn.fitting.validation import Validation
 from ortlearn.inference.score_runner import ScoreRunner
 from ortlearn.losses import QuantileLoss
 from ortlearn.problem.samples import Samples
@@ -161,3 +163,26 @@ def test_explain_names_the_samples_that_train_leaves():
     assert "leave samples out" in whole and "leave samples out" in single
     file = OrtGradientOptimizer(forests[0], random_state=0, warm_start=True).fit(X[50:90], Y[50:90])
     assert "do not grow" in explain(file.get_trained_onnx()).objective
+
+
+def test_held_out_samples_that_all_trees_have_seen_do_not_count():
+    model = RandomForestRegressor(4, random_state=0).fit(X[:200], Y[:200])
+    configuration, start, _, _ = prepared(model, X[:200], Y[:200])
+    members, rows = start.data.members, np.arange(200)
+    is_seen = ~members.any(axis=1)
+    assert 10 < is_seen.sum() < 100
+
+    def validation(rows, weights=None):
+        samples = Samples(X[rows], Y[rows], weights)
+        return Validation.of(configuration, start, samples, lambda own: Ridge(), members[rows])
+
+    trees = np.stack([tree.predict(X[:200]) for tree in model.estimators_], axis=1)
+    unseen = (trees * (members > 0)).sum(axis=1) / np.maximum((members > 0).sum(axis=1), 1)
+    losses, weights = (unseen - Y[:200]) ** 2 / 2, np.linspace(1, 3, 200)
+    for given in (None, weights):
+        own = ~is_seen * (1.0 if given is None else given)
+        found = validation(rows, given).loss(start.weights)
+        assert found == pytest.approx(np.average(losses, weights=own), rel=1e-6)
+    losses = (trees.mean(axis=1) - Y[:200]) ** 2 / 2  # all trees have seen all of these
+    found = validation(rows[is_seen]).loss(start.weights)
+    assert found == pytest.approx(losses[is_seen].mean(), rel=1e-6)

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from scipy.sparse import issparse
-from sklearn.pipeline import Pipeline
 
 from ...data.samples import Data
 from ...models import fitted_part
 from ...models.capabilities import Bags, capability_of
-from ...models.registry import unwrapped
 from ...models.writer import Members
+from ...preprocessing.initial_fit import after_steps
 from ...problem.problem import Problem
 from ...problem.samples import Samples
 from ...training.graphs.member_weights import with_member_weights
 from ...training.graphs.task import TrainingTask
 
-__all__ = ["after_steps", "members_of", "of_unseen_members", "with_unseen_members"]
+__all__ = ["members_of", "of_unseen_members", "with_members", "with_unseen_members"]
 
 
 def of_unseen_members(problem: Problem, task: TrainingTask, data: Data) -> TrainingTask:
@@ -33,7 +30,7 @@ def with_unseen_members(problem: Problem, samples: Samples, data: Data) -> Data:
     """Return samples with weights of members, zero for those that were fitted on a sample.
 
     The samples of members are known if the model was fitted on exactly these samples; for others, all members
-    have the same weight. Samples that all members have seen get the weight zero.
+    have the same weight.
     """
     members = members_of(problem)
     bags = None if members is None else capability_of(fitted_part(problem.source), Bags)
@@ -45,18 +42,24 @@ def with_unseen_members(problem: Problem, samples: Samples, data: Data) -> Data:
     except (TypeError, ValueError):  # columns that are not numbers
         return data
     drawn = bags.drawn(fitted_part(problem.source), X, samples.sample_weight)
-    return data if drawn is None else _weighted(data, drawn, problem.dtype)
+    if drawn is None:
+        return data
+    counts = (~drawn).sum(axis=1, keepdims=True)
+    return with_members(data, (~drawn * (drawn.shape[1] / np.maximum(counts, 1))).astype(problem.dtype))
 
 
-def _weighted(data: Data, drawn: np.ndarray, dtype: Any) -> Data:
-    """Return samples with weights of members, given the samples on which members were fitted."""
-    counts = (~drawn).sum(axis=1)
-    weights = ~drawn * (drawn.shape[1] / np.maximum(counts, 1))[:, np.newaxis]
-    given = data.sample_weight
-    if not counts.all():
-        given = np.ones(len(data), dtype=dtype) if given is None else given.copy()
-        given[counts == 0] = 0.0
-    return Data(data.X, data.y, given, data.features, weights.astype(dtype))
+def with_members(data: Data, members: np.ndarray) -> Data:
+    """Return samples with weights of members; without them, if all members have seen all samples.
+
+    Samples that all members have seen get the weight zero.
+    """
+    given, is_seen = data.sample_weight, ~members.any(axis=1)
+    if is_seen.any():
+        given = np.ones(len(data), dtype=members.dtype) if given is None else given.copy()
+        given[is_seen] = 0.0
+    return (
+        data if given is not None and not given.any() else Data(data.X, data.y, given, data.features, members)
+    )
 
 
 def members_of(problem: Problem) -> Members | None:
@@ -68,10 +71,3 @@ def members_of(problem: Problem) -> Members | None:
     others = [own for own in declared if own.path[: len(outermost.path)] != outermost.path]
     is_own = capability_of(fitted_part(problem.source), Bags) is not None
     return outermost if is_own and not others else None
-
-
-def after_steps(source: Any, X: Any) -> Any:
-    """Return X after the preprocessing steps of a model."""
-    model = unwrapped(source)
-    steps = isinstance(model, Pipeline) and len(model.steps) > 1
-    return model[:-1].transform(X) if steps else X
