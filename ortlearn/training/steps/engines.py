@@ -56,14 +56,14 @@ class SplitEngine:
         self.feed_names = [*inputs, *weights]
         self.gradient_names = [value.name for value in backward.graph.output]
         self._fetch_names = [value.name for value in forward.graph.output]
-        self._has_dynamic_shapes = any(
+        self.has_dynamic_shapes = any(
             node.op_type in DYNAMIC_SHAPE_OPERATORS for node in all_nodes(forward.graph)
         )
         self._tensors_on, self._device = device, ort_device(device)
         self._plans: dict[tuple[int, int], _Plan] = {}
         self._backward_names = [value.name for value in backward.graph.input]
         others = [n for n in self._backward_names if n not in self._fetch_names and n not in self.feed_names]
-        self._gradients = {name: self._gradient_position(name) for name in others}
+        self.gradients = {name: self._gradient_position(name) for name in others}
 
     def _gradient_position(self, name: str) -> int:
         for index, output in enumerate(self.output_names):
@@ -100,7 +100,7 @@ class SplitEngine:
         """Return the tensors of a pair of calls; cached if the caller provides the outputs."""
         fetches = ort_vector([], [])
         plan = _Plan(feeds, outputs, fetches)
-        if len(outputs) and not self._has_dynamic_shapes:
+        if len(outputs) and not self.has_dynamic_shapes:
             trial = ort_vector([], [])
             run_vectors(self.session, self.feed_names, feeds, self._fetch_names, trial, self._device)
             for value in [*outputs, *list(trial)[len(self.output_names) :]]:
@@ -116,7 +116,7 @@ class SplitEngine:
         session, names, outputs = self.backward_session, self._backward_names, self.gradient_names
         run = state.backward_runs.get((id(gradients), id(results)))
         if run is None:
-            values = {name: gradients[index] for name, index in self._gradients.items()}
+            values = {name: gradients[index] for name, index in self.gradients.items()}
             values |= zip(self.feed_names, state.feeds, strict=True)
             values |= zip(self._fetch_names, state.fetches, strict=True)
             if state.run is not None and len(results):

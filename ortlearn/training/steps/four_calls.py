@@ -16,7 +16,8 @@ from ...runtime.sessions import make_session, session_options
 from ..graphs.names import OBJECTIVE, SAMPLE_WEIGHT
 from ..graphs.task import TrainingTask
 from .base_step import BaseStep
-from .batch_step import Part, Plan, Tensors
+from .batch_step import Part, Plan, Tensors, saved_tensors
+from .engines import SplitEngine
 from .forward_backward import OrtGradientForwardBackward
 from .two_call_graphs import loss_gradient_graph, update_graph
 
@@ -47,6 +48,9 @@ def four_calls(step: BaseStep, size: int | str) -> Plan:
         input_gradients=False,
     ).new_instance()
 
+    engine = function.owner._engine
+    split = engine if isinstance(engine, SplitEngine) and not engine.has_dynamic_shapes else None
+
     def forward(values: Tensors) -> Callable[[], Any]:
         inputs = [values[name] for name in [*function.owner.input_names, *task.graph.weights]]
         vectors = function.input_to_ort(inputs), function.input_to_ort([values[output]])
@@ -58,16 +62,20 @@ def four_calls(step: BaseStep, size: int | str) -> Plan:
         return partial(function.backward, *vectors)
 
     def between(size: int, data: Data, values: Tensors) -> Tensors:
-        """Return output and gradients, and the objective of a loss in Python."""
+        """Return output, gradients and saved tensors, and the objective of a loss in Python."""
         shapes = {f"{name}_grad": values[name].shape() for name in task.graph.weights}
         shapes[output] = shapes[f"{output}_grad"] = _output_shape(task, size, data.y)
         found = {name: ort_value(np.ones(s, dtype=task.graph.dtype), device) for name, s in shapes.items()}
+        if split is not None:
+            found |= dict.fromkeys(split.gradients, found[f"{output}_grad"])
+            found |= saved_tensors(split.session, values | found, device)
         return found if has_graph else {**found, OBJECTIVE: np.zeros(())}
 
     def parts(size: int) -> list[Part]:
         middle = sessions["loss"] if has_graph else partial(_python_loss, step)
         last = [sessions["statistics"]] if statistics else []
-        return [forward, middle, backward, sessions["update"], *last]
+        first, second = (forward, backward) if split is None else (split.session, split.backward_session)
+        return [first, middle, second, sessions["update"], *last]
 
     def running(weights: Tensors) -> Tensors:
         return {result: weights[name] for name, result in statistics.items()}

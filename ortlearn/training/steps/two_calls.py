@@ -8,10 +8,9 @@ from typing import Any
 
 from ...data.samples import Data
 from ...graphs.nodes import all_nodes
-from ...runtime.calls import BoundCall
 from ..graphs.step_graphs import StepGraph
 from .base_step import BaseStep
-from .batch_step import Plan, Tensors
+from .batch_step import Plan, Tensors, saved_tensors
 from .compiled import compiled_graph
 from .engines import DYNAMIC_SHAPE_OPERATORS
 from .two_call_graphs import two_call_graphs
@@ -37,10 +36,8 @@ def two_calls(step: BaseStep, size: int | str) -> Plan | None:
         return [session for _, session in compiled(size)]
 
     def saved(size: int, data: Data, values: Tensors) -> Tensors:
-        """Return the tensors between the calls, allocated by a first call of forward."""
-        call = BoundCall(sessions(size)[0], values, device=device)
-        call()
-        return call.new_outputs()
+        """Return the tensors between the calls."""
+        return saved_tensors(sessions(size)[0], values, device)
 
     (forward, _), (backward, _) = compiled(size)
     if any(node.op_type in DYNAMIC_SHAPE_OPERATORS for node in all_nodes(forward.model.graph)):
