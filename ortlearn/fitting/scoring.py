@@ -10,7 +10,7 @@ import numpy as np
 from scipy.sparse import issparse
 
 from ..preprocessing.columns import as_array_like, count_samples
-from ..preprocessing.initial_fit import last_step, untouched
+from ..preprocessing.initial_fit import final_step, untouched
 from ..problem.problem import Problem
 from ..problem.samples import check_weights, flat_weights
 from ..targets.label_arrays import per_position, with_masked_labels
@@ -76,7 +76,7 @@ def _own_score(model: Scored, X: Any, y: Any, sample_weight: Any) -> float:
         return float(_with_dense(X, lambda X: written.score(X, y, sample_weight=weights)))
     if _is_mean_likelihood(written):
         return float(np.average(_with_dense(X, written.score_samples), weights=weights))
-    name = type(last_step(written)).__name__
+    name = type(final_step(written)).__name__
     raise ValueError(f"The score of {name} takes no sample_weight: leave sample_weight out.")
 
 
@@ -96,7 +96,7 @@ def _with_dense(X: Any, method: Callable[[Any], Any]) -> Any:
 
 
 def _has_weights(model: Any) -> bool:
-    return "sample_weight" in inspect.signature(last_step(model).score).parameters
+    return "sample_weight" in inspect.signature(final_step(model).score).parameters
 
 
 def _is_mean_likelihood(model: Any) -> bool:

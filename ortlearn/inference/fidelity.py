@@ -9,7 +9,7 @@ from scipy.sparse import issparse
 from sklearn.base import BaseEstimator
 
 from ..exceptions import FidelityWarning, PrecisionWarning, warn_user
-from ..preprocessing.initial_fit import last_step
+from ..preprocessing.initial_fit import final_step
 from ..preprocessing.rounding import LOST, rounded_columns, rounding, title_of_columns
 from ..problem.configuration import Runtime
 from ..problem.problem import Problem
@@ -64,7 +64,7 @@ def compare_with_sklearn(
 
 def _message(estimator: Any, method: str, difference: np.ndarray, number: int) -> str:
     many = int(np.sum(difference > TOLERANCE))
-    last = last_step(estimator)
+    last = final_step(estimator)
     return (
         f"The ONNX model of {type(last).__name__} differs from scikit-learn's {method} by up to "
         f"{difference.max():.3g}, at sample {number} ({many} of {len(difference)} compared samples differ by "

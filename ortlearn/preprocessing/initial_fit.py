@@ -26,7 +26,7 @@ FEW_SAMPLES = 200  # number of samples for fits that determine shapes only
 
 def is_fitted(estimator: BaseEstimator) -> bool:
     """Return whether an estimator, or the transformers and the last step of a pipeline, are fitted."""
-    last = last_step(estimator)
+    last = final_step(estimator)
     # scikit-learn only checks the last step of a pipeline, which may be fitted outside of it.
     first = [step for _, step in estimator.steps[:-1]] if isinstance(estimator, Pipeline) else []
     if not all(_passes_check(part) for part in [*filter(find_definition, first), last]):
@@ -45,7 +45,7 @@ def _passes_check(estimator: Any) -> bool:
     return True
 
 
-def last_step(estimator: BaseEstimator) -> Any:
+def final_step(estimator: BaseEstimator) -> Any:
     """Return the last step of a pipeline, or the estimator itself."""
     return estimator.steps[-1][1] if isinstance(estimator, Pipeline) else estimator
 
@@ -80,7 +80,7 @@ def fit_clone(
     ``classes`` that y lacks. The fit runs in the context that ``within`` returns for the last step, y and the
     weights.
     """
-    last = last_step(estimator)
+    last = final_step(estimator)
     if y is None and any(get_tags(part).target_tags.required for part in (estimator, last)):
         raise ValueError(
             f"Training {type(last).__name__} requires y to be passed, but the target y is None: "
@@ -88,7 +88,7 @@ def fit_clone(
         )
     fitted = clone(estimator)
     if shapes_only:
-        last = last_step(fitted)
+        last = final_step(fitted)
         fast, known = _shape_parameters(last) or {}, last.get_params(deep=False)
         last.set_params(**{name: value for name, value in fast.items() if name in known})
     if random_state is not None:
@@ -103,7 +103,7 @@ def fit_clone(
     X, y, sample_weight = untouched(fitted, X, y, sample_weight)
     name = None if sample_weight is None else _weight_parameter(fitted)
     weights = {} if name is None else {name: sample_weight}
-    context = nullcontext() if within is None else within(last_step(fitted), y, sample_weight)
+    context = nullcontext() if within is None else within(final_step(fitted), y, sample_weight)
     with context, quiet(ConvergenceWarning) if shapes_only else nullcontext():
         try:
             return fitted.fit(X, y, **weights)
@@ -132,7 +132,7 @@ def _refused_columns(estimator: Any, X: Any, y: Any, error: Exception) -> ValueE
     kinds = other_kinds(X)
     if not kinds:
         return None
-    name, keys = type(last_step(estimator)).__name__, list(kinds)[:10]
+    name, keys = type(final_step(estimator)).__name__, list(kinds)[:10]
     more = f" and {len(kinds) - 10} more" if len(kinds) > 10 else ""
     found = ", ".join(f"{key!r} ({kinds[key]})" for key in keys) + more
     texts = [key for key in keys if kinds[key].startswith("text")]

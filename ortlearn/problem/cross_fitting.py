@@ -11,7 +11,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing
 
 from ..models.capabilities import Bags, capability_of
-from ..preprocessing.initial_fit import after_steps, fit_clone, last_step
+from ..preprocessing.initial_fit import after_steps, final_step, fit_clone
 from .automatic import is_same_loss, own_loss
 from .configuration import Configuration
 
@@ -28,7 +28,7 @@ def cross_fitted(configuration: Configuration, X: Any, y: Any, **options: Any) -
     ``options`` are those of :func:`~ortlearn.preprocessing.initial_fit.fit_clone`.
     """
     source = configuration.source
-    last = last_step(source)
+    last = final_step(source)
     bags = capability_of(last, Bags) if is_regressor(last) else None
     if configuration.loss is None or bags is None:
         return None
@@ -38,7 +38,7 @@ def cross_fitted(configuration: Configuration, X: Any, y: Any, **options: Any) -
         return None
     first = clone(source)
     if n_members > 1:
-        last_step(first).set_params(n_estimators=1)
+        final_step(first).set_params(n_estimators=1)
     first = fit_clone(first, X, y, **options)
     if is_same_loss(configuration.loss, own_loss(first)):
         return None

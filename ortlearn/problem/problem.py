@@ -31,15 +31,7 @@ from ..targets.known_classes import known_classes
 from ..targets.weight_sums import sum_of
 from ..training.graphs.names import SAMPLE_WEIGHT
 from ..training.graphs.task import Objective, ScoreGraph, TrainingTask, Update
-from .automatic import (
-    automatic_rate,
-    doubt_of,
-    is_same_loss,
-    may_overfit,
-    own_class_weight,
-    own_loss,
-    own_penalty,
-)
+from . import automatic
 from .configuration import Configuration, Updates
 from .model_sources import converted, fitted_source
 from .objectives import loss_for_model, penalty_for_weights, sum_over_outputs
@@ -100,12 +92,12 @@ class Problem:
         rate.
         """
         source = fitted_source(configuration, X, y, sample_weight, random_state, classes)
-        loss = configuration.loss or own_loss(source)
+        loss = configuration.loss or automatic.own_loss(source)
         trainable = _with_positions(converted(configuration, source, X, y, loss), sample_weight)
         loss = loss_for_model(loss, trainable)
         known = known_classes(trainable, y if occurring is None else occurring, classes)
-        is_sklearn = not is_onnx_source(source)
-        may_miss = is_sklearn and X is not None and accepts_missing(source)
+        fitted = None if is_onnx_source(source) else source
+        may_miss = fitted is not None and X is not None and accepts_missing(source)
         return cls(
             trainable,
             loss,
@@ -114,10 +106,10 @@ class Problem:
             Targets(known, np.ndim(y), issparse(y) and trainable.scores is not None),
             configuration.gradient,
             configuration.estimator_type,
-            source if is_sklearn else None,
+            fitted,
             missing_columns(source, X) if may_miss else frozenset(),
-            may_overfit(source if is_sklearn else None, trainable),
-            "" if configuration.loss is not None else doubt_of(source),
+            automatic.may_overfit(fitted, trainable),
+            "" if configuration.loss is not None else automatic.doubt_of(source),
         )
 
     @property
@@ -167,21 +159,22 @@ class Problem:
         problem = self.with_class_weights(configuration, y, sample_weight, is_stream)
         updates, rate = configuration.updates, configuration.updates.learning_rate
         if rate is None:
-            rate = automatic_rate(configuration, self.loss, self.trainable, self.flexible, n_samples)
-            given = (configuration.penalty or NoPenalty()).parts()
+            known = configuration, self.loss, self.trainable, self.flexible, n_samples
+            rate, given = automatic.automatic_rate(*known), (configuration.penalty or NoPenalty()).parts()
             in_units = isinstance(rate, LearningRateAdam) and not any(part.projects for part in given)
             updates = replace(updates, learning_rate=rate, in_units=in_units)
         if configuration.penalty is not None:
             penalty = penalty_for_weights(configuration.penalty, rate, self.trainable)
         else:
             total = problem.total_weight(y, sample_weight, whole) if total_weight is None else total_weight
-            penalty = own_penalty(self.source, self.trainable, rate, total)
+            penalty = automatic.own_penalty(self.source, self.trainable, rate, total)
         return replace(problem, updates=updates, penalty=penalty)
 
     @property
     def has_default_loss(self) -> bool:
         """Whether the loss is that of ``"auto"``, also if it is named."""
-        return is_same_loss(self.loss, loss_for_model(own_loss(self.source), self.trainable))
+        own = automatic.own_loss(self.source)
+        return automatic.is_same_loss(self.loss, loss_for_model(own, self.trainable))
 
     @property
     def predicts_labels(self) -> bool:
@@ -220,7 +213,7 @@ class Problem:
         known, scores, class_weight = self.targets.classes, self.trainable.scores, configuration.class_weight
         if class_weight == "auto":
             applies = self.source is not None and self.estimator_type == "classifier"
-            class_weight = own_class_weight(self.source) if applies else None
+            class_weight = automatic.own_class_weight(self.source) if applies else None
             if stream and y is not None:
                 check_no_balanced_weights(class_weight)
         if scores is not None and scores.task == "multilabel" and not isinstance(known, list):
@@ -235,7 +228,7 @@ class Problem:
 
         ``total_weight`` is the sum of the weights of all samples of the stream.
         """
-        loss = configuration.loss or own_loss(self.source)
+        loss = configuration.loss or automatic.own_loss(self.source)
         if _link(loss) != self.trainable.link:
             old, new = type(self.loss).__name__, "auto" if loss is None else type(loss).__name__
             raise PluginError(
