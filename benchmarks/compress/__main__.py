@@ -1,6 +1,6 @@
 """Measure distillation, quantisation and pruning, and write the tables of docs/howto/compress.md.
 
-``python -m benchmarks.compress [distil stack quantise prune ...] [--write]``
+``python -m benchmarks.compress [distil stack quantise prune] [--write]``
 """
 
 from __future__ import annotations
@@ -9,12 +9,14 @@ import argparse
 import warnings
 from pathlib import Path
 
-from benchmarks.compress import distillation
+from benchmarks.compress import distillation, pruning, quantisation
 
 PAGE = Path(__file__).parents[2] / "docs" / "howto" / "compress.md"
 TABLES = {
     "distil": (distillation.TITLES, lambda: distillation.rows("forest")),
     "stack": (distillation.TITLES, lambda: distillation.rows("stack")),
+    "quantise": (quantisation.TITLES, quantisation.rows),
+    "prune": (pruning.TITLES, pruning.rows),
 }
 
 
@@ -24,6 +26,9 @@ def main() -> None:
     parser.add_argument("tables", nargs="*", default=list(TABLES), help="names of tables (default: all)")
     parser.add_argument("--write", action="store_true", help="write them into the page")
     arguments = parser.parse_args()
+    for name in arguments.tables:
+        if name not in TABLES:
+            parser.error(f"{name!r} is not one of {list(TABLES)}")
     warnings.simplefilter("ignore")
     for name in arguments.tables:
         titles, rows = TABLES[name]

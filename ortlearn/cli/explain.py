@@ -132,7 +132,7 @@ def _of_onnx(model: OnnxModel, options: argparse.Namespace) -> dict:
         "trainable": explanation.trainable,
         "problem": explanation.problem,
         "weights": weights,
-        "summary": explanation.summary,
+        "summary": "\n".join(filter(None, (explanation.summary, explanation.quantised))),
         "without_gradient": _without_gradient(graph),
     }
 

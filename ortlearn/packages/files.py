@@ -65,7 +65,8 @@ def package_of(
     if average := int(fitted.problem.updates.average):
         rate = Averaged(rate, max(1, math.ceil((average - fitted.state.n_seen) / size)))
     task = fitted.problem.task(weighted or table is not None)
-    task = task.changed(learning_rate=rate, gradient="rules")
+    gradient = task.gradient if task.gradient == "straight_through" else "rules"
+    task = task.changed(learning_rate=rate, gradient=gradient)
     graphs = package_graphs(task, int(size))
     if table is not None:
         step, epoch = (with_class_weights(m, task, table, weighted) for m in (graphs.step, graphs.epoch))

@@ -6,14 +6,16 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from onnx import TensorProto
 
 from ..exceptions import ConversionError, FallbackWarning, NoTrainableWeightError
 from ..losses import default_loss
 from ..models import fitted_part, objective_of
 from ..models.capabilities import Bags, capability_of
 from ..models.parameters import CONSTANT
-from ..onnx_files.loading import is_onnx_source
+from ..onnx_files.loading import is_onnx_source, read_onnx
 from ..onnx_files.low_rank.adapters import LoRA
+from ..onnx_files.weight_locations import weight_locations
 from ..preprocessing.columns import count_samples
 from ..preprocessing.estimator_checks import check_is_a_model, is_trainer
 from ..preprocessing.initial_fit import fit_clone, is_fitted
@@ -46,6 +48,8 @@ class Explanation:
         trained.
     execution : str
         Number of nodes per execution provider, for a trainer fitted on a ``device`` other than the CPU.
+    quantised : str
+        Weights that an ONNX file stores as integers, by their types; empty if there are none.
 
     Examples
     --------
@@ -63,10 +67,11 @@ class Explanation:
     problem: str = ""
     objective: str = ""
     execution: str = ""
+    quantised: str = ""
 
     def __str__(self) -> str:
         table = rows_table(self.rows) if self.rows else ""
-        parts = [self.problem, table, self.summary, self.objective, self.execution]
+        parts = [self.problem, table, self.summary, self.objective, self.execution, self.quantised]
         return "\n".join(part for part in parts if part)
 
     @property
@@ -200,13 +205,24 @@ def explain(
                 source, weights_to_train, X=X, dtype=dtype, lora=lora, straight_through=straight_through
             )
     except NoTrainableWeightError as error:
-        return Explanation(list(error.facts), str(error).partition("\n")[0])
+        return Explanation(list(error.facts), str(error).partition("\n")[0], quantised=_quantised(source))
     except ConversionError as error:
         return Explanation(untrainable_steps(source), str(error))
     fitted = None if is_onnx_source(source) else source
     execution = _execution(estimator_or_onnx)
     lines = filter(None, (_objective(trainable, fitted, X), _samples(trainable, fitted)))
-    return Explanation(explained_rows(trainable, fitted), "", "\n".join(lines), execution)
+    return Explanation(explained_rows(trainable, fitted), "", "\n".join(lines), execution, _quantised(source))
+
+
+def _quantised(source: Any) -> str:
+    """Return the weights that a file stores as integers, by their types."""
+    if not is_onnx_source(source):
+        return ""
+    names: dict[str, list[str]] = {}
+    for name, location in weight_locations(read_onnx(source)[0]).items():
+        if location.quantisation is not None:
+            names.setdefault(TensorProto.DataType.Name(location.tensor.data_type).lower(), []).append(name)
+    return "\n".join(f"quantised to {kind}: {', '.join(found)}" for kind, found in names.items())
 
 
 def _execution(source: Any) -> str:

@@ -35,6 +35,8 @@ def test_quantisation(run, wines, tmp_path):
     assert out.stat().st_size < 0.6 * (wines / "model.onnx").stat().st_size
     scores = json.loads(run("evaluate", out, wines / "rows.csv", "--label", "label", "--json").out)["scores"]
     assert scores["accuracy"] > 0.98
+    shown = run("explain", out)
+    assert "quantised to int8: coefs_0_quantized, coefs_1_quantized, coefs_2_quantized" in shown.out
     assert run(*given, "--out", out).status == 2  # exists
 
 

@@ -21,6 +21,7 @@ from ortlearn.runtime.deployment import optimized_operators
 from ortlearn.runtime.devices import Device
 from ortlearn.runtime.graph_run import run_graph
 from ortlearn.runtime.sessions import make_session
+from ortlearn.saving import export_training, load_training
 
 RNG = np.random.default_rng(0)
 HEAD = '<ir_version: 8, opset_import: ["": 17]>'
@@ -184,7 +185,7 @@ def test_the_trained_graph_computes_what_the_file_computes(last):
         )
 
 
-def test_a_trained_file_trains_on():
+def test_a_trained_file_trains_on(tmp_path):
     """A quantised file is one of those that the estimators train straight through."""
     found = quantize(network("gemm"), X["gemm"], held_out=(X["gemm"], None))
     y = File(found.onnx).matrix(X["gemm"])[:, ::-1] * 0.5
@@ -193,6 +194,9 @@ def test_a_trained_file_trains_on():
     )
     trained = trainer.fit(X["gemm"], y)
     assert trained.train_losses_[-1] < trained.train_losses_[0]
+    export_training(trained, tmp_path / "package", batch_size=30)  # for programs in other languages
+    again = load_training(tmp_path / "package")
+    np.testing.assert_allclose(again.predict(X["gemm"]), trained.predict(X["gemm"]), rtol=1e-6)
     assert {
         t.name for t in trained.get_trained_onnx().graph.initializer if t.data_type == TensorProto.INT8
     } >= {

@@ -1,0 +1,124 @@
+"""Networks with int8 and int4 weights, calibrated and trained, and the static result of onnxruntime."""
+
+from __future__ import annotations
+
+import logging
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import ModelProto, numpy_helper, parser
+from sklearn.datasets import load_digits, make_classification
+from sklearn.neural_network import MLPClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from ortlearn import OrtGradientOptimizer
+from ortlearn.compress import quantize
+from ortlearn.compress.files import File, as_file
+
+TITLES = (
+    *("network", "weights", "float", "calibrated", "scales trained", "all trained", "bytes of weights"),
+    *("bytes of the file", "times faster, 1", "1,000", "integer kernels"),
+)
+CONVOLUTION = """<ir_version: 8, opset_import: ["": 17]> g (float[N,1,8,8] image) => (float[N,10] score)
+    { a = Conv <pads = [1,1,1,1]> (image, w1, b1) b = Relu (a)
+      c = MaxPool <kernel_shape = [2,2], strides = [2,2]> (b)
+      d = Conv <pads = [1,1,1,1]> (c, w2, b2) e = Relu (d) f = Flatten (e) score = Gemm (f, w3, b3) }"""
+SHAPES = {"w1": (16, 1, 3, 3), "b1": (16,), "w2": (32, 16, 3, 3), "b2": (32,), "w3": (512, 10), "b3": (10,)}
+
+
+def convolution() -> tuple:
+    """Return a trained convolutional network of digits, with training and test samples."""
+    X, y = load_digits(return_X_y=True)
+    X = (X.reshape(-1, 1, 8, 8) / 16).astype(np.float32)
+    model, rng = parser.parse_model(CONVOLUTION), np.random.default_rng(0)
+    for name, shape in SHAPES.items():
+        scale = np.sqrt(2 / max(np.prod(shape[1:]), 1)) if name != "w3" else 0.05
+        values = rng.normal(0, scale, shape) if len(shape) > 1 else np.zeros(shape)
+        model.graph.initializer.append(numpy_helper.from_array(values.astype(np.float32), name))
+    options: dict[str, Any] = {"learning_loss": "log_loss", "learning_rate": "Adam", "batch_size": 32}
+    trainer = OrtGradientOptimizer(model, warm_start=True, max_iter=15, random_state=0, **options)
+    return trainer.fit(X[:1200], y[:1200]).get_trained_onnx(), X[:1200], y[:1200], X[1200:], y[1200:]
+
+
+def network() -> tuple:
+    """Return a network of three hidden layers, with training and test samples."""
+    X, y = make_classification(6000, 20, n_informative=12, n_classes=6, class_sep=1.5, random_state=0)
+    model = make_pipeline(StandardScaler(), MLPClassifier((128, 64, 32), early_stopping=True, random_state=0))
+    return model.fit(X[:4000], y[:4000]), X[:4000], y[:4000], X[4000:], y[4000:]
+
+
+NETWORKS: dict[str, Callable[[], tuple]] = {"convolution of digits": convolution, "MLP of 3 layers": network}
+
+
+def weight_bytes(model: ModelProto) -> int:
+    """Return the bytes of all initializers."""
+    return sum(len(tensor.raw_data) or tensor.ByteSize() for tensor in model.graph.initializer)
+
+
+def of_onnxruntime(model: ModelProto, X: np.ndarray) -> ModelProto:
+    """Return the static quantisation of onnxruntime at the settings of ours."""
+    from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_static
+
+    name = model.graph.input[0].name
+
+    class Reader(CalibrationDataReader):
+        def __init__(self) -> None:
+            self.rows = iter([{name: X.astype(np.float32)}])
+
+        def get_next(self) -> Any:
+            return next(self.rows, None)
+
+    logging.disable(logging.WARNING)
+    with tempfile.TemporaryDirectory() as folder:
+        onnx.save(model, Path(folder) / "float.onnx")
+        quantize_static(
+            Path(folder) / "float.onnx",
+            Path(folder) / "int8.onnx",
+            Reader(),
+            quant_format=QuantFormat.QDQ,
+            weight_type=QuantType.QInt8,
+            activation_type=QuantType.QInt8,
+            per_channel=True,
+            reduce_range=True,
+        )
+        logging.disable(logging.NOTSET)
+        return onnx.load(Path(folder) / "int8.onnx")
+
+
+def rows() -> list[tuple[str, ...]]:
+    """Return the rows of the table."""
+    table = []
+    for name, make in NETWORKS.items():
+        model, X, y, X_test, y_test = make()
+        for to in ("int8", "int4"):
+            options: dict[str, Any] = {"to": to, "activations": True, "held_out": (X_test, y_test)}
+            found = [quantize(model, X, y, grade=g, **options) for g in ("calibration", "scales", "training")]
+            scores = [f"{one.scores['accuracy']['new']['value']:.4f}" for one in found]
+            last, float_file = found[-1], as_file(model, X)[0]
+            table.append(
+                (
+                    name,
+                    to,
+                    f"{last.scores['accuracy']['old']['value']:.4f}",
+                    *scores,
+                    f"{weight_bytes(last.onnx) / weight_bytes(float_file):.2f}",
+                    f"{last.n_bytes['new'] / last.n_bytes['old']:.2f}",
+                    *(f"{part['old'] / part['new']:.2f}" for part in last.seconds.values()),
+                    str(sum(last.facts["integer kernels"].values())),
+                )
+            )
+            print(table[-1], flush=True)
+        theirs = File(of_onnxruntime(as_file(model, X)[0], X[:1000]))
+        accuracy = next(iter(theirs.metrics(X_test, y_test).values()))(np.ones(len(y_test)))
+        size = theirs.model.ByteSize() / as_file(model, X)[0].ByteSize()
+        empty = ("",) * 2
+        table.append(
+            (name, "int8, onnxruntime", "", f"{accuracy:.4f}", *empty, "", f"{size:.2f}", *empty, "")
+        )
+        print(table[-1], flush=True)
+    return table
