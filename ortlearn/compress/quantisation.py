@@ -42,7 +42,7 @@ def quantize(
     held_out: Any = 0.3,
     max_iter: int = 30,
     batch_size: int = 32,
-    eta0: float = 1e-3,
+    eta0: float | None = None,
     random_state: int = 0,
 ) -> Compressed:
     """Return a model with integer weights, and integer activations, as an ONNX file in QDQ form.
@@ -81,8 +81,10 @@ def quantize(
         one first, until it holds.
     held_out : float or tuple, default=0.3
         Share of X that scores are measured on, or the samples ``(X, y)``.
-    max_iter, batch_size, eta0 : int, int and float
-        Largest number of epochs, size of batches and first rate of Adam in a training.
+    max_iter, batch_size : int
+        Largest number of epochs, and size of batches.
+    eta0 : float, default=None
+        First rate of Adam; by default 1e-3 for scales, and 1e-4 if weights are trained, too.
     random_state : int, default=0
         Seed.
 
@@ -115,6 +117,7 @@ def quantize(
     >>> small.facts["integer kernels"], small.n_bytes["new"] < 0.4 * small.n_bytes["old"], small.loss < 0.01
     ({'QGemm': 2}, True, True)
     """
+    eta0 = {"training": 1e-4}.get(grade, 1e-3) if eta0 is None else eta0
     settings = Settings(
         *(to, grade, calibration, symmetric, activations, reduce_range),
         *(max_iter, batch_size, eta0, random_state),

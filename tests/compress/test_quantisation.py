@@ -18,7 +18,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceW
 
 X, y = load_digits(return_X_y=True)
 HELD = X[1200:], y[1200:]
-FEW = {"max_iter": 3, "batch_size": 100, "random_state": 0}
+FEW = {"max_iter": 3, "batch_size": 100, "eta0": 1e-3, "random_state": 0}
 
 
 @pytest.fixture(scope="module")
