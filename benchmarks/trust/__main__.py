@@ -11,6 +11,7 @@ os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"
 
 import argparse
 import json
+import time
 from dataclasses import asdict
 from fnmatch import fnmatch
 from pathlib import Path
@@ -41,7 +42,12 @@ def main() -> None:
     parser.add_argument(
         "--only", default="*", help="patterns of names, such as 'wine raw *', separated by commas"
     )
-    parser.add_argument("--write", type=Path, help="file for the results, a line of JSON for each case")
+    parser.add_argument(
+        "--write",
+        type=Path,
+        help="file for the results, a line of JSON for each case; cases in it are left out",
+    )
+    parser.add_argument("--minutes", type=float, default=float("inf"), help="begin no case after this time")
     parser.add_argument("--page", type=Path, nargs="+", help="write the page from these files, and stop")
     arguments = parser.parse_args()
     if arguments.page:
@@ -50,13 +56,23 @@ def main() -> None:
     datasets = arguments.data.split(",") if arguments.data else available()
     patterns = arguments.only.split(",")
     chosen = [case for case in cases(datasets) if any(fnmatch(case.name, own) for own in patterns)]
+    known = measured(arguments.write)
+    end = time.monotonic() + 60 * arguments.minutes
     for seed in range(arguments.first, arguments.splits):  # a measurement that is stopped has whole splits
         for case in chosen:
+            if (case.name, seed) in known or time.monotonic() > end:
+                continue
             row = measure(case, [seed])
             print(summary_line(row), flush=True)
             if arguments.write:
                 with arguments.write.open("a") as file:
                     file.write(json.dumps(asdict(row)) + "\n")
+
+
+def measured(path: Path | None) -> set[tuple[str, int]]:
+    """Return cases and splits in a file of results, so that a measurement that was stopped goes on."""
+    lines = path.read_text().splitlines() if path and path.exists() else []
+    return {(row["name"], seed) for row in map(json.loads, lines) for seed in row["splits"]}
 
 
 def summary_line(row) -> str:

@@ -63,9 +63,10 @@ class Fits:
 
 @dataclass
 class Row:
-    """Results of a case: the estimator's own scores, and those of each start."""
+    """Results of a case: its splits, the estimator's own scores, and the results of each start."""
 
     name: str
+    splits: list[int] = field(default_factory=list)
     own: list[float] = field(default_factory=list)
     fits: dict[str, Fits] = field(default_factory=dict)
     skipped: str = ""
@@ -76,6 +77,7 @@ def measure(case: Case, seeds: Iterable[int], params: dict[str, Any] | None = No
     row = Row(case.name, fits={start: Fits() for start in STARTS})
     by_class = is_classification(case.dataset)
     for seed in seeds:
+        row.splits.append(seed)
         data = parts(case.dataset, seed, takes_columns(case.model))
         if case.model in ONE_COLUMN:
             one = {name: (X[:, 0], y) for name, (X, y) in vars(data).items()}

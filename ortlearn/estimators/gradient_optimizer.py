@@ -79,8 +79,9 @@ class OrtGradientOptimizer(BaseOrtGradientEstimator):
     exc : bool, default=True
         Whether a loss that is not finite raises ConvergenceError. Otherwise it is a warning, and the last
         finite weights are kept.
-    dtype : {"float32", "float64"}, default="float32"
-        Type in which a scikit-learn estimator is converted and trained.
+    dtype : {"auto", "float32", "float64"}, default="auto"
+        Type in which a scikit-learn estimator is converted and trained. ``"auto"`` is float32, or float64 if
+        float32 changes predictions of the fitted estimator, with a ``PrecisionWarning``.
     hoist : bool, default=True
         Whether to compute parts of the graph that depend only on X and on frozen weights, such as
         preprocessing, once before the training. Results that exceed 2 GiB and the size of X are computed for

@@ -141,7 +141,7 @@ def labels_are_arrays(configuration: Configuration, first: SampleBlock) -> bool:
 
 def _fault_of_start(configuration: Configuration, block: SampleBlock, error: Exception) -> Exception | None:
     """Return the error of a start with the position of the samples that cause it; None if none do."""
-    source, dtype = configuration.source, np.dtype(configuration.conversion.dtype)
+    source, dtype = configuration.source, configuration.conversion.float_dtype
     given = is_onnx_source(source) or is_fitted(source)
 
     def check(part: SampleBlock) -> None:
@@ -161,7 +161,7 @@ def _fault_of_start(configuration: Configuration, block: SampleBlock, error: Exc
 
 def in_memory(configuration: Configuration, block: SampleBlock) -> Samples:
     """Return a block of a source as samples."""
-    dtype = np.dtype(configuration.conversion.dtype)
+    dtype = configuration.conversion.float_dtype
     X = block.X.frame(dtype) if isinstance(block.X, Table) else block.X
     return Samples(X, block.y, block.sample_weight)
 

@@ -153,7 +153,9 @@ class InMemory(Given):
         """Return the comparison of candidates, if training is regularised towards its start."""
         own, problem = call.beginning, start.problem
         if call.resumed is None and self._is_seen(own, start):
-            return WarmStart(self._samples, own.random_state, candidate=KeptStart(), reason=SEEN)
+            known = is_fitted(own.configuration.source) or own.last is not None
+            reason = SEEN if known else ""  # the fit that was asked for
+            return WarmStart(self._samples, own.random_state, candidate=KeptStart(), reason=reason)
         compared = own.configuration.keep_better and start.from_model and problem.loss is not None
         automatic = own.configuration.updates.learning_rate is None
         if not (automatic and problem.updates.is_solver and compared):

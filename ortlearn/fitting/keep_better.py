@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.pipeline import Pipeline
+from sklearn.utils import get_tags
 
 from ..comparison.candidates import Finished, KeptStart, Setting
 from ..comparison.evidence import best_of, bounded, choose
@@ -121,6 +122,9 @@ def is_seen(configuration: Configuration, start: Start, samples: Samples, again:
     ``again`` says that the weights are those of an earlier training.
     """
     source = configuration.source
+    tags = get_tags(source)
+    if start.problem.needs_labels and tags.transformer_tags is not None and not tags.target_tags.required:
+        return False  # its fit has not seen the labels
     if not is_fitted(source) and not again:
         return True
     random_state = np.random.RandomState(start.state.seed % 2**32)

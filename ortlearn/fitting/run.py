@@ -115,7 +115,7 @@ def train(
     state = with_monotonic_leaves(start.problem, state)
     model = model_after(configuration, start, kept, state)
     model = model if candidate is None else candidate.completed(setting, model)
-    if model.state.start_kept:
+    if model.state.start_kept and reason:
         warn_user(START_KEPT.format(reason), StartKeptWarning)
     step.release()
     if task is not None:

@@ -10,7 +10,7 @@ from sklearn.utils import column_or_1d
 
 from ..data.samples import Data
 from ..exceptions import UnfittedStartWarning, warn_user
-from ..inference.fidelity import warn_of_differences
+from ..inference.fidelity import faithful
 from ..inference.running import Inference
 from ..models.registry import unlabelled_label
 from ..onnx_files.loading import is_onnx_source
@@ -117,9 +117,10 @@ def new_start(
     """Validate the samples, and convert the model, after fitting it if it is not fitted.
 
     A warm start continues ``last``. With ``stream``, the samples are a batch of ``partial_fit``. ``whole``
-    has the counts of a source of which they are the first. With ``solves``, a solver may take all samples at
-    once.
+    has the counts of a source of which they are the first; with ``solves``, a solver may take all at once.
     """
+    if last is not None and configuration.conversion.dtype == "auto":
+        configuration = configuration.in_type(last.problem.dtype)
     classes = None if expected is None else expected.checked_classes(samples.y)
     samples = replace(samples, X=as_column(samples.X, configuration.source))
     X, y, name = samples.X, samples.y, configuration.name
@@ -150,17 +151,21 @@ def new_start(
     n_samples = None if stream or whole is not None else rows.shape[0]
     if solves and whole is not None and not stream:
         n_samples = whole.n_rows
-    labels, weights_of_labels, total = y, samples.sample_weight, None
-    if whole is not None:
-        labels, weights_of_labels, total = whole.labels, whole.weights, whole.total
-    problem = problem.with_objective_of(
-        configuration, labels, weights_of_labels, n_samples, total_weight, None if stream else total
-    )
-    data = with_unseen_members(problem, samples, data_of(problem, rows, samples))
+    known = (y, samples.sample_weight, None) if whole is None else (whole.labels, whole.weights, whole.total)
+    labels, weights_of_labels, total = known
+
+    def with_objective(problem: Problem, rows: Any) -> tuple[Problem, Data]:
+        given = (configuration, labels, weights_of_labels, n_samples, total_weight, None if stream else total)
+        problem = problem.with_objective_of(*given)
+        return problem, with_unseen_members(problem, samples, data_of(problem, rows, samples))
+
+    problem, data = with_objective(problem, rows)
     if problem.source is None and problem.trainable.scores is not None:
         # Scores of a wrong shape would otherwise be broadcast to the labels without an error.
         _check_shape_of_scores(problem, data, configuration.runtime)
-    warn_of_differences(problem, samples, rows, configuration.runtime)
+    precise, rows = faithful(configuration, problem, samples, features, rows)
+    if precise is not problem:
+        problem, data = with_objective(precise, rows)
     if expected is not None:
         expected.check_known(problem.targets.classes, "the model")
     own_fit = bool(problem.doubt) and configuration.is_default and not stream and whole is None
@@ -244,7 +249,7 @@ def _check_before_fit(
     configuration: Configuration, samples: Samples, features: InputFeatures, classes: Any
 ) -> Any:
     """Check samples before a scikit-learn model is fitted on them; return numeric ones as a matrix."""
-    y, source, dtype = samples.y, configuration.source, np.dtype(configuration.conversion.dtype)
+    y, source, dtype = samples.y, configuration.source, configuration.conversion.float_dtype
     rows = read_before_fit(samples.X, features, source, dtype)
     if y is not None and configuration.estimator_type == "regressor":
         check_numbers(y)

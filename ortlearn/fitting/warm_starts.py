@@ -63,7 +63,8 @@ class WarmStart:
     random_state: np.random.RandomState  # draws the folds
     growth: Growth | None = None  # new trees, if the model is an ensemble that may grow
     candidate: Candidate | None = None  # the one that is chosen, such as that of a resumed training
-    reason: str = "held-out samples do not show an improvement, or none can be held out"  # to keep the start
+    # Why the start is kept; empty if that needs no warning.
+    reason: str = "held-out samples do not show an improvement, or none can be held out"
 
     def chosen(
         self,

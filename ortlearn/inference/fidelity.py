@@ -1,8 +1,9 @@
-"""Warnings if the ONNX model and the scikit-learn estimator differ."""
+"""Whether the ONNX model and the scikit-learn estimator differ, and the precision that they need."""
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.sparse import issparse
@@ -11,28 +12,80 @@ from sklearn.base import BaseEstimator
 from ..exceptions import FidelityWarning, PrecisionWarning, warn_user
 from ..preprocessing.initial_fit import final_step
 from ..preprocessing.rounding import LOST, rounded_columns, rounding, title_of_columns
-from ..problem.configuration import Runtime
+from ..problem.configuration import Configuration, Runtime
+from ..problem.input_validation import InputFeatures, read_samples
 from ..problem.problem import Problem
 from ..problem.samples import Samples, take
 from ..quiet import quiet
 from .running import Inference
 
-__all__ = ["TOLERANCE", "compare_with_sklearn", "warn_of_differences", "warn_of_rounding"]
+__all__ = ["TOLERANCE", "differences", "faithful"]
 
 #: Largest difference that is attributed to rounding.
 TOLERANCE = 1e-3
 #: Number of samples that are compared.
 SAMPLES = 64
+#: Fraction of samples whose classes may differ at a boundary.
+TIES = 0.02
+ADVICE = (
+    "Training and predictions use the ONNX model: compare both on your data. If float32 is the cause, such "
+    "as for features equal to thresholds of trees or coefficients of support vectors above 1000, set "
+    "dtype='float64'."
+)
+WIDENED = (
+    "The model is therefore trained in float64 (dtype='auto'), and the trained ONNX model requires double "
+    "(float64). Scaled features may make float32 precise enough."
+)
 
 
-def warn_of_differences(problem: Problem, samples: Samples, inputs: Any, runtime: Runtime) -> None:
-    """Warn if float32 is not precise enough for X or y, or if predictions differ from scikit-learn."""
+class Fault(NamedTuple):
+    """Why predictions are not those of the estimator, and what to do."""
+
+    reason: str
+    advice: str
+    category: type[FidelityWarning]
+
+
+def faithful(
+    configuration: Configuration, problem: Problem, samples: Samples, features: InputFeatures, inputs: Any
+) -> tuple[Problem, Any]:
+    """Return a problem and its inputs, under ``dtype="auto"`` in float64 if float32 is not precise enough.
+
+    Warn if float32 rounds X or y, or if predictions differ from scikit-learn.
+    """
+    runtime = configuration.runtime
+    is_chosen = configuration.conversion.dtype == "auto" and problem.dtype == np.float32
+    may_widen = is_chosen and problem.source is not None
+    if may_widen and any(known.form.wide for known in problem.trainable.parameters.values()):
+        problem, inputs = _in_float64(configuration, problem, samples, features)
+    faults = _faults(problem, samples, inputs, runtime)
+    if faults and may_widen and problem.dtype == np.float32:
+        wide, others = _in_float64(configuration, problem, samples, features)
+        if not _faults(wide, samples, others, runtime):
+            warn_user(f"{faults[0].reason} {WIDENED}", PrecisionWarning)
+            return wide, others
+    for fault in faults:
+        warn_user(f"{fault.reason} {fault.advice}", fault.category)
+    return problem, inputs
+
+
+def _in_float64(
+    configuration: Configuration, problem: Problem, samples: Samples, features: InputFeatures
+) -> tuple[Problem, Any]:
+    """Return the problem with the same fitted model in float64, and its inputs."""
+    known = replace(configuration.in_type(np.float64), source=problem.source)
+    wide = Problem.of(known, samples.X, samples.y, samples.sample_weight)
+    return replace(wide, targets=problem.targets), read_samples(wide, samples.X, features)
+
+
+def _faults(problem: Problem, samples: Samples, inputs: Any, runtime: Runtime) -> list[Fault]:
     steps, X = problem.trainable.entry.sklearn_steps, samples.X
     some = X if steps is None else steps.transform(take(X, _some_samples(inputs.shape[0])))
-    loses_digits = warn_of_rounding(problem, some, samples.y)
-    if problem.source is not None and not loses_digits:
-        runner = Inference(problem, problem.trainable.model, runtime, fused=False)
-        compare_with_sklearn(runner, problem.source, X, inputs, samples.y)
+    found = _roundings(problem, some, samples.y)
+    if problem.source is None or found:
+        return found
+    runner = Inference(problem, problem.trainable.model, runtime, fused=False)
+    return differences(runner, problem.source, X, inputs, samples.y)
 
 
 def _some_samples(n_samples: int) -> np.ndarray:
@@ -40,26 +93,41 @@ def _some_samples(n_samples: int) -> np.ndarray:
     return np.unique(np.linspace(0, n_samples - 1, SAMPLES).astype(np.int64))
 
 
-def compare_with_sklearn(
+def differences(
     runner: Inference, estimator: BaseEstimator, X: Any, inputs: Any, y: Any = None
-) -> None:
-    """Warn if a graph and the fitted estimator that it was converted from differ on a few samples.
+) -> list[Fault]:
+    """Return whether a graph and the fitted estimator that it was converted from differ on a few samples.
 
     X is the input of the estimator, ``inputs`` that of the graph. Predictions of a regressor are compared
-    relative to the standard deviation of y.
+    relative to the standard deviation of y. Classes are compared if probabilities or decisions do not tell
+    them apart, since a few samples at a boundary may differ.
     """
     chosen = _some_samples(inputs.shape[0])
     method = _method(runner, estimator)
     # With another link function, predictions differ on purpose.
     if method is None or not hasattr(estimator, method) or runner.problem.trainable.link != "identity":
-        return
-    ours = getattr(runner, method)(inputs[chosen])
+        return []
+    given, few = take(X, chosen), inputs[chosen]
     with quiet():  # the same warnings were shown before
-        theirs = getattr(estimator, method)(take(X, chosen))
-    difference = _differences(ours, theirs, _spread(y) if method == "predict" else 0.0)
-    worst = int(np.argmax(difference))
-    if difference[worst] > TOLERANCE:
-        warn_user(_message(estimator, method, difference, chosen[worst]), FidelityWarning)
+        theirs = getattr(estimator, method)(given)
+    apart = _differences(getattr(runner, method)(few), theirs, _spread(y) if method == "predict" else 0.0)
+    if np.max(apart) <= TOLERANCE and method in ("predict_proba", "decision_function") and _is_tied(theirs):
+        method = "predict"
+        with quiet():
+            labels = _differences(runner.predict(few), estimator.predict(given), 0.0)
+        apart = labels if np.mean(labels) > TIES else apart
+    if np.max(apart) <= TOLERANCE:
+        return []
+    return [Fault(_message(estimator, method, apart, chosen[int(np.argmax(apart))]), ADVICE, FidelityWarning)]
+
+
+def _is_tied(values: Any) -> bool:
+    """Return whether several samples have equal probabilities, or decisions of zero."""
+    if isinstance(values, list):
+        return any(map(_is_tied, values))
+    rows = np.sort(np.nan_to_num(np.asarray(values).reshape(len(values), -1)), axis=1)
+    margins = rows[:, -1] - rows[:, -2] if rows.shape[1] > 1 else np.abs(rows[:, 0])
+    return bool(np.mean(margins <= TOLERANCE) > TIES)
 
 
 def _message(estimator: Any, method: str, difference: np.ndarray, number: int) -> str:
@@ -68,9 +136,7 @@ def _message(estimator: Any, method: str, difference: np.ndarray, number: int) -
     return (
         f"The ONNX model of {type(last).__name__} differs from scikit-learn's {method} by up to "
         f"{difference.max():.3g}, at sample {number} ({many} of {len(difference)} compared samples differ by "
-        f"more than {TOLERANCE}). Training and predictions use the ONNX model: compare both on your data. "
-        "If float32 is the cause, such as for features equal to thresholds of trees or coefficients of "
-        "support vectors above 1000, set dtype='float64'."
+        f"more than {TOLERANCE})."
     )
 
 
@@ -117,37 +183,35 @@ def _differences(ours: Any, theirs: Any, scale: float) -> np.ndarray:
     return apart.reshape(len(apart), -1).max(axis=1)
 
 
-def warn_of_rounding(problem: Problem, X: Any, y: Any) -> bool:
-    """Warn if X or y lose significant digits in float32, and return whether predictions are affected.
+def _roundings(problem: Problem, X: Any, y: Any) -> list[Fault]:
+    """Return whether X or y lose significant digits in float32; warn of steps before in float64.
 
-    They are not affected if the steps before the model are computed in float64. X is the input of the graph
-    before its conversion to float32.
+    X is the input of the graph before its conversion to float32.
     """
     if problem.dtype != np.float32:
-        return False
-    schema = problem.trainable.entry.schema
+        return []
+    found, schema = [], problem.trainable.entry.schema
     lost = rounded_columns(X, schema)
-    wide, labels = schema.float_dtype == np.float64, False
-    if lost and wide:
+    if lost and schema.float_dtype == np.float64:
         if problem.source is not None:
             inputs = [item.name for item in schema.inputs if item.dtype == np.float64]
             warn_user(_message_of_wide_inputs(title_of_columns(lost), inputs), PrecisionWarning)
     elif lost:
+        reason = (
+            f"float32, the input type of the ONNX model, rounds {title_of_columns(lost)} of X by more than "
+            f"{LOST:.1%} of the standard deviation."
+        )
         by_type = "" if problem.source is None else ", or set dtype='float64'"
-        warn_user(
-            f"float32, the input type of the ONNX model, rounds {title_of_columns(lost)} of X by more "
-            f"than {LOST:.1%} of the standard deviation. Subtract an offset from such columns in "
-            f"float64, or put a scaler before the model in a pipeline{by_type}.",
-            PrecisionWarning,
+        advice = (
+            "Subtract an offset from such columns in float64, or put a scaler before the model in a pipeline"
+            f"{by_type}."
         )
+        found.append(Fault(reason, advice, PrecisionWarning))
     if problem.targets.classes is None and problem.needs_labels and _loses_digits(y):
-        labels = True
-        warn_user(
-            f"float32 rounds y by more than {LOST:.1%} of its standard deviation, in training and "
-            "predictions. Subtract an offset from y in float64, or set dtype='float64'.",
-            PrecisionWarning,
-        )
-    return labels or (bool(lost) and not wide)
+        reason = f"float32 rounds y by more than {LOST:.1%} of its standard deviation."
+        advice = "Subtract an offset from y in float64, or set dtype='float64'."
+        found.append(Fault(reason, advice, PrecisionWarning))
+    return found
 
 
 def _message_of_wide_inputs(columns: str, inputs: list[str]) -> str:

@@ -40,6 +40,8 @@ class Form:
 
     #: Expression of the form, with ``{}`` for the attribute.
     text = "{}"
+    #: Whether predictions depend on digits of its products that only float64 has.
+    wide = False
 
     def forward(self, value: np.ndarray) -> np.ndarray:
         """Return the array of the graph for a value of the attribute."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -43,13 +43,18 @@ class ConversionOptions:
     """Parameters of the conversion to a graph, and of the choice of weights."""
 
     weights_to_train: Any
-    dtype: str
+    dtype: str  # "auto" is float32, unless it changes predictions
     loss_output_name: str
     label_name: str
     weight_name: str
     lora: LoRA | None
     straight_through: bool
     output_name: str | None
+
+    @property
+    def float_dtype(self) -> np.dtype:
+        """Type to convert the model in first."""
+        return np.dtype(np.float32 if self.dtype == "auto" else self.dtype)
 
 
 @dataclass(frozen=True)
@@ -200,6 +205,10 @@ class Configuration:
         updates, chosen = self.updates, self.conversion.weights_to_train is not None
         given = chosen or self.loss is not None or self.penalty is not None
         return self.keep_better and updates.learning_rate is None and not given
+
+    def in_type(self, dtype: Any) -> Configuration:
+        """Return the configuration with a type instead of ``"auto"``."""
+        return replace(self, conversion=replace(self.conversion, dtype=str(np.dtype(dtype))))
 
     def check_fit(self) -> None:
         """Reject ``average`` and clipping for a solver."""

@@ -52,7 +52,7 @@ def converted(
         options.weights_to_train,
         X=X,
         run=_GraphRunner(),
-        dtype=np.dtype(options.dtype),
+        dtype=options.float_dtype,
         loss_output_name=options.loss_output_name,
         label_name=options.label_name,
         weight_name=options.weight_name,

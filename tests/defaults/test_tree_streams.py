@@ -17,7 +17,6 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 from ortlearn import OrtGradientOptimizer
-from ortlearn.exceptions import StartKeptWarning
 from ortlearn.models.capabilities import GrowingEnsemble, capability_of
 
 RNG = np.random.RandomState(0)
@@ -59,8 +58,7 @@ def test_a_fitted_forest_keeps_its_trees_if_they_are_better():
     with pytest.raises(ValueError, match="partial_fit cannot grow DecisionTreeClassifier"):
         OrtGradientOptimizer(DecisionTreeClassifier()).partial_fit(X[:100], OLD[:100])
     trees = OrtGradientOptimizer(RandomForestRegressor(3, random_state=0), random_state=0)
-    with pytest.warns(StartKeptWarning):
-        trees.fit(X[:60], X[:60, 0])
+    trees.fit(X[:60], X[:60, 0])
     with pytest.raises(ValueError, match="the trees of an ONNX file"):
         OrtGradientOptimizer(trees.get_trained_onnx()).partial_fit(X[:60].astype(np.float32), X[:60, 0])
 

@@ -7,7 +7,9 @@ import pandas
 import pytest
 from onnx import TensorProto, parser
 from scipy.sparse import csr_matrix
+from sklearn.base import clone
 from sklearn.compose import make_column_transformer
+from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import KBinsDiscretizer, OneHotEncoder, StandardScaler
@@ -22,6 +24,7 @@ Z = rng.normal(size=(200, 3))
 X = 1.6e9 + 50 * Z
 Y = Z @ [1.0, 2.0, 3.0]
 TRAIN = {"max_iter": 50, "random_state": 0}
+STILL = {"max_iter": 1, "learning_rate": 1e-30}
 DOUBLE = "requires double .* for input 'X'"
 
 
@@ -69,7 +72,7 @@ def test_after_steps_in_scikit_learn(optimizer):
 
 def test_warning_without_preprocessing(optimizer):
     with pytest.warns(PrecisionWarning, match="columns 0, 1, 2 of X.*scaler.*or set dtype='float64'"):
-        optimizer(LinearRegression().fit(Z, Y), max_iter=1, learning_rate=1e-30).fit(X, Y)
+        optimizer(LinearRegression().fit(Z, Y), dtype="float32", max_iter=1, learning_rate=1e-30).fit(X, Y)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         optimizer(scaled(Ridge()), dtype="float64", **TRAIN).fit(X, Y)
@@ -77,7 +80,7 @@ def test_warning_without_preprocessing(optimizer):
 
 def test_trained_preprocessing_is_computed_in_float32(optimizer):
     with pytest.warns(PrecisionWarning, match="put a scaler before the model"):
-        trained = optimizer(scaled(Ridge()), weights_to_train="*", max_iter=1, learning_rate=1e-30).fit(X, Y)
+        trained = optimizer(scaled(Ridge()), weights_to_train="*", dtype="float32", **STILL).fit(X, Y)
     assert {array.dtype for array in trained.trained_coef_.values()} == {np.dtype(np.float32)}
 
 
@@ -91,7 +94,20 @@ def test_onnx_model(optimizer):
 
 def test_labels(optimizer):
     with pytest.warns(PrecisionWarning, match="float32 rounds y"):
-        optimizer(Ridge(), max_iter=1, learning_rate=1e-30).fit(Z, 1.6e9 + 50 * Y)
+        optimizer(Ridge(), dtype="float32", **STILL).fit(Z, 1.6e9 + 50 * Y)
+
+
+@pytest.mark.parametrize("rounded", ["features", "labels", "predictions"])
+def test_float64_is_chosen_if_float32_is_not_precise_enough(rounded, optimizer):
+    samples, y = {"features": (X, Y), "labels": (Z, 1.6e9 + 50 * Y), "predictions": (100 * Z, Y)}[rounded]
+    model = {"predictions": KernelRidge(alpha=1e-9, kernel="poly")}.get(rounded, LinearRegression())
+    with pytest.warns(PrecisionWarning, match="trained in float64"):
+        trained = optimizer(clone(model).fit(samples, y), warm_start=True, random_state=0).fit(samples, y)
+    assert trained.onnx_.graph.input[0].type.tensor_type.elem_type == TensorProto.DOUBLE
+    expected = clone(model).fit(samples, y).predict(samples)
+    np.testing.assert_allclose(trained.predict(samples), expected, atol=1e-4 * np.std(y))
+    trained.fit(samples, y)  # continues in the same type
+    trained.partial_fit(samples, y)
 
 
 def test_classes_are_not_rounded():

@@ -15,6 +15,7 @@ from ..forms import Transposed, dense_form
 from ..scores import Scores, transformation
 from ..writer import ModelWriter
 from .distances import pairwise_distances
+from .special_functions import exponential
 
 #: Kernels of dot products.
 DOT_PRODUCT_KERNELS = frozenset(("cosine", "linear", "poly", "polynomial", "sigmoid"))
@@ -65,7 +66,9 @@ def pairwise_kernel(
     if kernel in DOT_PRODUCT_KERNELS:
         return dot_product_kernel(op, products(op, x, rows), kernel, gamma, coef0, degree)
     distances = pairwise_distances(op, x, rows, KERNEL_METRICS[kernel])
-    return op.Neg(distances) if kernel == "additive_chi2" else op.Exp(op.Neg(op.Mul(distances, gamma)))
+    if kernel == "additive_chi2":
+        return op.Neg(distances)
+    return exponential(op, op.Neg(op.Mul(distances, gamma)))
 
 
 def default_gamma(kernel: str, gamma: float | None, n_features: int) -> float:
@@ -115,7 +118,7 @@ def radial(op: GraphBuilder, x: str, rows: str, gamma: str, centre: np.ndarray |
     scaled = products(op, op.Mul(x, op.Mul(gamma, 2.0)), rows)
     row_norms = op.Mul(op.ReduceSum(op.Mul(rows, rows), [1], keepdims=0), gamma)
     norms = op.Mul(op.ReduceSum(op.Mul(x, x), [1], keepdims=1), gamma)
-    return op.Exp(op.Sub(op.Sub(scaled, row_norms), norms))
+    return exponential(op, op.Sub(op.Sub(scaled, row_norms), norms))
 
 
 def unit_rows(op: GraphBuilder, x: str, norm: str = "l2") -> str:

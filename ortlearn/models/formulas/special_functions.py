@@ -21,6 +21,15 @@ SERIES = (1 / 12, -1 / 120, 1 / 252, -1 / 240, 1 / 132, -691 / 32760)
 POINTS, LAST_POINT, TERMS = 16, 6, 9
 
 
+def exponential(op: GraphBuilder, x: str) -> str:
+    """Return the exponential, which becomes zero for small x."""
+    # onnxruntime's of float64 is at least 5.6e-309, so that samples without any similar one would have some
+    if op.float_dtype != np.float64:
+        return op.Exp(x)
+    root = op.Exp(op.Mul(x, 0.5))
+    return op.Mul(root, root)
+
+
 def polynomial(op: GraphBuilder, x: str, coefficients: Sequence[Any]) -> str:
     """Return a polynomial by Horner's method; coefficients are floats or tensors, constant term first."""
     result = coefficients[-1]
@@ -80,7 +89,7 @@ def matern(op: GraphBuilder, squares: str, nu: float) -> str:
     # kind (Rasmussen, C. E. and Williams, C. K. I., "Gaussian Processes for Machine Learning", MIT Press
     # 2006, equation 4.14)
     if nu == np.inf:
-        return op.Exp(op.Mul(squares, -0.5))
+        return exponential(op, op.Mul(squares, -0.5))
     if float(2 * nu).is_integer() and 2 * nu % 2 == 1 and nu <= LARGEST_HALF:
         return _half_integer(op, squares, int(nu))
     return _by_table(op, squares, float(nu))
@@ -90,7 +99,7 @@ def _half_integer(op: GraphBuilder, squares: str, p: int) -> str:
     """Return the kernel of ``nu = p + 1/2``, a polynomial of degree p in z times ``exp(-z)``."""
     # the coefficient of z^j is p! / (2p)! (2p - j)! / (j! (p - j)!) 2^j (ibid., equation 4.16)
     if p == 0:
-        return op.Exp(op.Neg(guarded_sqrt(op, squares, op.float_dtype)))
+        return exponential(op, op.Neg(guarded_sqrt(op, squares, op.float_dtype)))
     # clipped to a distance whose exponential is zero, so that powers stay finite
     distance = guarded_sqrt(op, op.Min(squares, (2 * UNDERFLOW) ** 2), op.float_dtype)
     z = op.Mul(distance, math.sqrt(2 * p + 1))
@@ -99,7 +108,7 @@ def _half_integer(op: GraphBuilder, squares: str, p: int) -> str:
     total = op.Mul(z, highest)
     for coefficient in reversed(lower[1:]):
         total = op.Mul(op.Add(total, coefficient), z)
-    return op.Mul(op.Add(total, 1.0), op.Exp(op.Neg(z)))
+    return op.Mul(op.Add(total, 1.0), exponential(op, op.Neg(z)))
 
 
 def _by_table(op: GraphBuilder, squares: str, nu: float) -> str:
@@ -120,7 +129,7 @@ def _by_table(op: GraphBuilder, squares: str, nu: float) -> str:
     middle = op.Gather((middles - low).astype(op.float_dtype), index, axis=0)
     x = op.Mul(op.Sub(u, middle), 2 / WIDTH)
     terms = [op.Gather(c.astype(op.float_dtype), index, axis=0) for c in coefficients]
-    return op.Exp(polynomial(op, x, terms[::-1]))
+    return exponential(op, polynomial(op, x, terms[::-1]))
 
 
 def log_matern(z2: np.ndarray, nu: float) -> np.ndarray:

@@ -185,6 +185,7 @@ class Residuals(Form):
 
     labels: np.ndarray
     text = "y_train_ - {}"
+    wide = True  # classes are signs of their sums, weighted with kernels that may be zero in float32
 
     def forward(self, value: np.ndarray) -> np.ndarray:
         return (self.labels - value)[:, np.newaxis]

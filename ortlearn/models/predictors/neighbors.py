@@ -1,5 +1,6 @@
 """Nearest neighbours: regression, votes, distances, outliers, manifolds, label propagation."""
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -15,11 +16,21 @@ from ..formulas.distances import guarded_sqrt, pairwise_distances
 from ..formulas.kernels import products, unit_rows
 from ..formulas.linear_systems import LARGEST, solve_positive
 from ..registry import all_covered
-from ..scores import Scores, classes_of_probabilities, detection, multioutput, regression, transformation
+from ..scores import (
+    Scores,
+    classes_of_probabilities,
+    classification,
+    detection,
+    multioutput,
+    regression,
+    transformation,
+)
 from ..transformations.projections import projected_kernel
 from ..writer import FITTED, ModelWriter
 
 NO_GRADIENT = "it only selects the nearest samples, a step function with zero gradient"
+#: Smallest number above zero in float64, in which scikit-learn computes kernels.
+SMALLEST = 5e-324
 #: Supported metrics, and their aliases.
 METRICS = {
     **{name: name for name in ("chebyshev", "cosine", "euclidean", "manhattan", "minkowski", "sqeuclidean")},
@@ -272,8 +283,8 @@ class LabelPropagationDefinition(ModelDefinition):
         if model.kernel == "rbf":
             rows = op.parameter(model, "X_", form=dense_form(model.X_), role="intercept")
             squares = pairwise_distances(op, x, rows, "sqeuclidean")
-            weights = op.Softmax(op.Mul(squares, -float(model.gamma)), axis=1)
-            sums = op.MatMul(weights, self._shares(op, model))
+            exponents = op.Mul(squares, -float(model.gamma))
+            sums = op.MatMul(op.Softmax(exponents, axis=1), self._shares(op, model))
         else:
             with op.inside("nn_fit"):
                 indices = nearest(op, model.nn_fit, x, model.n_neighbors, NO_GRADIENT)[1]
@@ -281,7 +292,12 @@ class LabelPropagationDefinition(ModelDefinition):
             sums = op.ReduceSum(near, [1], keepdims=0)
         # distributions of training samples without a propagated label are zero
         probabilities = op.Div(sums, op.ReduceSum(sums, [1], keepdims=1))
-        return classes_of_probabilities(op, probabilities, model.classes_)
+        if model.kernel != "rbf":
+            return classes_of_probabilities(op, probabilities, model.classes_)
+        # scikit-learn predicts the first class of samples for which all kernels underflow
+        known = op.GreaterOrEqual(op.ReduceMax(exponents, [1], keepdims=1), math.log(SMALLEST))
+        compared, score = op.Where(known, probabilities, 0.0), op.log_probabilities(probabilities)
+        return classification(op, score, "softmax", compared, model.classes_, probabilities=probabilities)
 
     def _shares(self, op: ModelWriter, model: Any) -> str:
         constraint = ClosedSimplex((len(model.classes_),))
