@@ -97,6 +97,7 @@ def test_members_are_not_trained_together():
     np.testing.assert_allclose(trainer.predict(data[0]), model.predict(data[0]), rtol=1e-4)
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_outputs_given_to_a_transformer_are_not_seen_by_its_fit():
     X = np.random.default_rng(0).uniform(size=(80, 4))
     outputs = Nystroem(gamma=1.0, n_components=5, random_state=1).fit(X).transform(X)

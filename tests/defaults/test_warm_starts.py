@@ -106,9 +106,8 @@ def test_support_vectors_are_compared_on_held_out_samples():
     X, y = WINE
     rows = np.random.default_rng(0).permutation(len(X))
     train, test = rows[:130], rows[130:]
-    with pytest.warns(StartKeptWarning):
-        trainer = OrtGradientOptimizer(SVC().fit(X[train], y[train]), warm_start=True, random_state=0)
-        trainer.fit(X[train], y[train])
+    trainer = OrtGradientOptimizer(SVC(), random_state=0).fit(X[train], y[train])
+    assert trainer.start_kept_
     assert trainer.score(X[test], y[test]) == SVC().fit(X[train], y[train]).score(X[test], y[test])
 
 

@@ -7,9 +7,7 @@ import pandas
 import pytest
 from onnx import TensorProto, parser
 from scipy.sparse import csr_matrix
-from sklearn.base import clone
 from sklearn.compose import make_column_transformer
-from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import KBinsDiscretizer, OneHotEncoder, StandardScaler
@@ -95,19 +93,6 @@ def test_onnx_model(optimizer):
 def test_labels(optimizer):
     with pytest.warns(PrecisionWarning, match="float32 rounds y"):
         optimizer(Ridge(), dtype="float32", **STILL).fit(Z, 1.6e9 + 50 * Y)
-
-
-@pytest.mark.parametrize("rounded", ["features", "labels", "predictions"])
-def test_float64_is_chosen_if_float32_is_not_precise_enough(rounded, optimizer):
-    samples, y = {"features": (X, Y), "labels": (Z, 1.6e9 + 50 * Y), "predictions": (100 * Z, Y)}[rounded]
-    model = {"predictions": KernelRidge(alpha=1e-9, kernel="poly")}.get(rounded, LinearRegression())
-    with pytest.warns(PrecisionWarning, match="trained in float64"):
-        trained = optimizer(clone(model).fit(samples, y), warm_start=True, random_state=0).fit(samples, y)
-    assert trained.onnx_.graph.input[0].type.tensor_type.elem_type == TensorProto.DOUBLE
-    expected = clone(model).fit(samples, y).predict(samples)
-    np.testing.assert_allclose(trained.predict(samples), expected, atol=1e-4 * np.std(y))
-    trained.fit(samples, y)  # continues in the same type
-    trained.partial_fit(samples, y)
 
 
 def test_classes_are_not_rounded():

@@ -1,12 +1,14 @@
 """Kernels of remote samples are as small as in scikit-learn, and decide the same classes."""
 
 import numpy as np
+import pytest
 from sklearn.gaussian_process import GaussianProcessClassifier
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.semi_supervised import LabelPropagation
 
 from ortlearn import OrtGradientOptimizer
 
+pytestmark = pytest.mark.filterwarnings("ignore::ortlearn.exceptions.FidelityWarning", "ignore::UserWarning")
 rng = np.random.default_rng(0)
 X = rng.normal(size=(60, 3))
 CLASSES = np.where(X[:, 0] > 0, "yes", "no")
