@@ -1,7 +1,4 @@
-"""Trainings with default parameters only: of the wrapped estimator, and of the training classes.
-
-An unfitted estimator is trained by one class, and a fitted one by the other; which one depends on its name.
-"""
+"""Trainings with default parameters only: of the wrapped estimator, and of both training classes."""
 
 from __future__ import annotations
 
@@ -37,7 +34,7 @@ def trains_with_defaults(
     X, y : array-like
         Samples and targets.
     kinds : tuple of two classes
-        Kinds of trainers, which take turns.
+        Kinds of trainers.
 
     Returns
     -------
@@ -58,14 +55,12 @@ def trains_with_defaults(
 
 
 def _trainers(estimator: Any, fitted: Any, kinds: tuple[type, type]) -> Iterator[tuple[str, Any]]:
-    """Yield a trainer of the unfitted estimator, and one of the fitted estimator."""
-    fresh, warm = kinds
-    if len(type(estimator).__name__) % 2:
-        fresh, warm = warm, fresh
+    """Yield trainers of each kind, of the unfitted estimator and of the fitted one."""
     # a transformer that is fitted on labels needs them before it is trained on outputs
     needs_labels = hasattr(fitted, "transform") and get_tags(fitted).target_tags.required
-    yield f"fresh {fresh.__name__}", fresh(fitted if needs_labels else copy.deepcopy(estimator))
-    yield f"warm {warm.__name__}", warm(fitted, warm_start=True)
+    for kind in kinds:
+        yield f"fresh {kind.__name__}", kind(fitted if needs_labels else copy.deepcopy(estimator))
+        yield f"warm {kind.__name__}", kind(fitted, warm_start=True)
 
 
 def _problems(trainer: Any, X: Any, y: Any) -> Iterator[str]:

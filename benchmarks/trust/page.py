@@ -166,8 +166,8 @@ REASONS = """Known reasons:
 
 - *KernelRidge, GaussianProcessClassifier, LabelPropagation and LabelSpreading on raw features, TypeError of
   XGBoost*: mended after this measurement. Coefficients that cancel out and kernels near zero need float64,
-  which [`dtype="auto"`](decisions/defaults.md#precision) selects. The next section has the new results, without
-  XGBoost.
+  which [`dtype="auto"`](decisions/defaults.md#precision) selects. The next section has new results, none of
+  them of XGBoost.
 - *Networks*: a tenth of the samples decides when to stop, 20 of 200 here.
 - *Warm starts on new samples of the same kind*: the held-out samples of one split show an improvement by
   chance more often than those of the test."""

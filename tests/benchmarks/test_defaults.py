@@ -26,7 +26,7 @@ CASES = catalogue()
 def test_estimators_train_with_defaults(name):
     fact = Measurement(CASES[name]).defaults()
     assert fact["ok"], fact
-    assert len(fact["scores"]) == 2
+    assert len(fact["scores"]) == 4
 
 
 def test_every_estimator_has_defaults():
