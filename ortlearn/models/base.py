@@ -80,6 +80,8 @@ class ModelDefinition:
     selects_columns = False
     #: Whether the graph computes the same floating-point numbers as scikit-learn, if its children do.
     exact = False
+    #: Whether its parts receive the samples, each in the type that it needs.
+    passes_samples = False
     #: Whether missing values are passed through.
     keeps_missing = False
     #: Whether multi-output labels are supported, even if the estimator tags do not say so.

@@ -188,7 +188,8 @@ class ModelWriter(SampleWriter):
                 definition = find_definition(estimator)
                 if definition is None or not definition.covers(estimator):
                     return self.undefined(self, estimator, x)
-                keeps = self.sample_dtype == self.float_dtype or needs_float64(estimator, computed=True)
+                keeps = definition.passes_samples or self.sample_dtype == self.float_dtype
+                keeps = keeps or needs_float64(estimator, computed=True)
                 with self.in_types(samples=None if keeps else self.float_dtype):
                     if isinstance(x, Columns) and not definition.takes_columns:
                         x = self.matrix(x, type(estimator).__name__)

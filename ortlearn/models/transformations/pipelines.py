@@ -26,6 +26,7 @@ class PipelineDefinition(ModelDefinition):
 
     exact = True
     takes_columns = True
+    passes_samples = True
 
     def children(self, model: Any) -> Iterator[Any]:
         yield from (step for _, step in working_steps(model))
