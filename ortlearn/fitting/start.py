@@ -58,8 +58,7 @@ class Start:
     from_model: bool = False  # whether all starting weights are those of the model, none random
     # Random weights for standardised features, if the rate is automatic.
     fresh: dict[str, np.ndarray] | None = None
-    # All samples, if ``data`` has the first ones; or an object with the same methods.
-    source: Any = None
+    source: Any = None  # all samples if ``data`` has the first ones, or an object with the same methods
 
     @property
     def weights(self) -> dict[str, np.ndarray]:
@@ -161,7 +160,6 @@ def new_start(
 
     problem, data = with_objective(problem, rows)
     if problem.source is None and problem.trainable.scores is not None:
-        # Scores of a wrong shape would otherwise be broadcast to the labels without an error.
         _check_shape_of_scores(problem, data, configuration.runtime)
     precise, rows = faithful(configuration, problem, samples, features, rows)
     if precise is not problem:
