@@ -60,7 +60,7 @@ def read_table(
 
     ``label``, ``weights``, ``drop``, ``text`` and ``by`` are names of columns.
     """
-    columns = {"label": label, "weights": weights, "drop": drop, "text": text, "by": by}
+    columns: dict[str, Any] = {"label": label, "weights": weights, "drop": drop, "text": text, "by": by}
     return _table(path, read_frame(path, separator, text), **columns)
 
 

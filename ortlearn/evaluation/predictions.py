@@ -114,7 +114,7 @@ def check_numbers(table: Table, frame: Any) -> None:
         raise refused_values(table.name, values, "") or texts_for_numbers(table.name, values, names)
 
 
-def match_labels(labels: np.ndarray, model: Model, name: str) -> np.ndarray:
+def match_labels(labels: np.ndarray, model: Model, name: str | None) -> np.ndarray:
     """Return labels of a file as classes of the model, or as numbers for regression.
 
     A label of the file matches the class with the same text: 1, 1.0 and "1" are the same.
@@ -143,7 +143,7 @@ def _written(value: Any) -> str:
     return {"True": "1", "False": "0"}.get(str(value), str(value))
 
 
-def _numbers(labels: np.ndarray, name: str) -> np.ndarray:
+def _numbers(labels: np.ndarray, name: str | None) -> np.ndarray:
     try:
         numbers = labels.astype(float)
     except (TypeError, ValueError, OverflowError) as error:
