@@ -27,16 +27,19 @@ class TimeLimit:
         self._observer = observer
 
     def begin(self, epoch: int) -> None:
+        """Call the other observer."""
         if self._observer is not None:
             self._observer.begin(epoch)
 
     def end(self, record: dict[str, Any], state: Callable[[], TrainingState]) -> bool | None:
+        """Call the other observer, and end the training if its time is over."""
         stops = None if self._observer is None else self._observer.end(record, state)
         if not stops:
             self._check()
         return stops
 
     def pause(self, state: Callable[[], TrainingState]) -> None:
+        """Call the other observer, and end the training if its time is over."""
         if self._observer is not None:
             self._observer.pause(state)
         self._check()
