@@ -79,6 +79,7 @@ class ReadingOrder:
         "attribution_file",
         "resume",
         "browser_training",
+        "forest_to_network",
     )
 
     def __init__(self, src_dir):

@@ -62,6 +62,11 @@ INTERNAL = {
     "ortlearn.callbacks": {
         *("LearningRateMonitor.setup", "LearningRateMonitor.teardown"),
         *("LearningRateMonitor.on_fit_task_begin", "LearningRateMonitor.on_fit_task_end"),
+        *(
+            f"{name}.{hook}"
+            for name in ("MLflowLogger", "OptunaPruner", "TensorBoardLogger")
+            for hook in ("setup", "teardown", "on_fit_task_begin", "on_fit_task_end")
+        ),
         *("ModelCheckpoint.setup", "ModelCheckpoint.teardown", "ModelCheckpoint.path_to_resume"),
         *("ModelCheckpoint.on_fit_task_begin", "ModelCheckpoint.on_fit_task_end"),
         *("ModelCheckpoint.on_training_pause", "ModelCheckpoint.on_training_over"),

@@ -57,11 +57,23 @@ class Compressed:
         return -self.scores[self.metric]["difference"]["value"]
 
     def save(self, path: str | os.PathLike) -> None:
-        """Write the ONNX file."""
+        """Write the ONNX file.
+
+        Parameters
+        ----------
+        path : str or path-like
+            File, which is replaced if it exists.
+        """
         save_model(self.onnx, os.fspath(path))
 
     def rows(self) -> list[tuple[str, ...]]:
-        """Return the table before and after, as texts."""
+        """Return the table before and after, as texts.
+
+        Returns
+        -------
+        list of tuple of str
+            Rows of three cells: a score, the bytes or a latency, before and after. The first row is the head.
+        """
         rows: list[tuple[str, ...]] = [("", "before", "after")]
         for name, part in self.scores.items():
             rows.append((name, *(_with_interval(part[side]) for side in ("old", "new"))))

@@ -44,10 +44,6 @@ class OrtGradientOptimizer(BaseOrtGradientEstimator):
         ``weights_to_train`` takes them: ``{"coefs_[0]": "l1", "pca": L2Penalty(0.1)}``.
     max_iter : int, default=100
         Number of epochs, or of iterations of a solver; some schedules of learning rates depend on it.
-    max_seconds : float, default=None
-        Seconds after which ``fit`` and ``fit_stream`` end with the weights that they have reached, and a
-        ``ConvergenceWarning``; ``resume_from=self`` continues the training. At least one update is made, and
-        candidates of a warm start are compared before. The weights are not compared with the start.
     batch_size : int, default=10
         Number of samples in a batch; the last batch of an epoch may be smaller.
     shuffle : bool, default=True
@@ -131,6 +127,10 @@ class OrtGradientOptimizer(BaseOrtGradientEstimator):
         Output of an ONNX model to train and to predict, if it has several; an output of labels that depends
         on the same weights belongs to it. By default it is the output of a sigmoid or a softmax for a
         classifier, and the first output of numbers for a regressor.
+    max_seconds : float, default=None
+        Seconds after which ``fit`` and ``fit_stream`` end with the weights that they have reached, and a
+        ``ConvergenceWarning``; ``resume_from=self`` continues the training. At least one update is made, and
+        candidates of a warm start are compared before. The weights are not compared with the start.
 
     Attributes
     ----------

@@ -11,14 +11,7 @@ ROUNDING = {np.dtype(np.float32): 2.0**-19, np.dtype(np.float64): 2.0**-46}
 
 
 class ComparesInFloat32(ModelDefinition):
-    """Base class of definitions of trees that round samples to float32 before they compare them.
-
-    Examples
-    --------
-    >>> from ortlearn.models.trees import ComparesInFloat32
-    >>> ComparesInFloat32().needs_float64(None, computed=True)
-    True
-    """
+    """Base class of definitions of trees that round samples to float32 before they compare them."""
 
     def needs_float64(self, model: Any, computed: bool) -> bool:
         return computed

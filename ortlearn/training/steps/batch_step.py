@@ -107,6 +107,8 @@ class _Batch:
             # A dense copy of the batch replaces the columns.
             own = {name: BatchBuffer(array, self._size, self._device) for name, array in columns.items()}
             self._loads = [(own[name], array) for name, array in columns.items()]
+            for buffer, array in self._loads:  # a first call allocates tensors, and may check indices
+                buffer.load(array, self._numbers)
             values = {name: buffer.value for name, buffer in own.items()}
         values |= self._fixed
         values |= self._plan.tensors(self._size, data, values | buffers.weights(buffers.current))
