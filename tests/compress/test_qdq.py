@@ -3,6 +3,7 @@
 import logging
 
 import numpy as np
+import onnxruntime
 import pytest
 from onnx import TensorProto, checker, numpy_helper, parser, save
 from onnx import load as load_file
@@ -55,6 +56,8 @@ KERNELS = {
     "conv": {"QLinearConv": 1, "QGemm": 1},
     "sequence": {"MatMulIntegerToFloat": 2},
 }
+#: Newer versions compute a layer before Relu in float if its result is rounded symmetrically.
+IS_NEWER = tuple(map(int, onnxruntime.__version__.split(".")[:2])) > (1, 19)
 
 
 def network(name):
@@ -75,7 +78,8 @@ def test_integer_kernels_and_interface(name, symmetric):
     checker.check_model(found.onnx, full_check=True)
     assert list(found.onnx.graph.input) == list(model.graph.input)
     assert list(found.onnx.graph.output) == list(model.graph.output)
-    assert found.facts["integer kernels"] == KERNELS[name] and set(found.layers) == {"w1", "w2"}
+    kernels = {"QGemm": 1} if symmetric and IS_NEWER and name in ("gemm", "matmul") else KERNELS[name]
+    assert found.facts["integer kernels"] == kernels and set(found.layers) == {"w1", "w2"}
     operators = optimized_operators(found.onnx)
     assert name != "conv" or symmetric or "NhwcMaxPool" in operators  # pooling of integers
     assert 0.99 < found.scores["r2"]["new"]["value"] < 1
@@ -114,7 +118,9 @@ def test_equals_static_quantisation_of_onnxruntime(tmp_path, name, symmetric, re
     shared = set(ours) & set(theirs)
     assert {"x_scale", "x_zero_point", "w1_scale", "w1_quantized", "w2_scale", "w2_quantized"} <= shared
     assert {"b1_quantized", "b2_quantized"} <= shared
-    for key in shared - {"b1_scale", "b2_scale", "b1_zero_point", "b2_zero_point"}:
+    # Newer versions give the result of a layer before Relu the range after it.
+    before_relu = {"a_scale", "a_zero_point"} if symmetric and IS_NEWER else set()
+    for key in shared - {"b1_scale", "b2_scale", "b1_zero_point", "b2_zero_point"} - before_relu:
         assert ours[key].dtype == theirs[key].dtype
         steps = 1 if "_quantized" in key or "zero_point" in key else 0  # ties of another rounding
         np.testing.assert_allclose(
