@@ -190,14 +190,12 @@ class DaskOrtGradientOptimizer(LazyMethods):
         ConvergenceError
             If a loss becomes non-finite and ``exc`` is True; the message names the partition.
         """
-        from ..fitting.resumed_training import find_resumption
         from ..training.stream_progress import close_stream
 
         held_out = (X_val, y_val, sample_weight_val)
         given = self._samples_on_cluster(X, y, sample_weight, held_out, features)
-        resumed = None if resume_from is None else find_resumption(resume_from)
         close_stream(self)
-        return self._commit(lambda trainer: trainer.fit(given, classes, resumed))
+        return self._commit(lambda trainer: trainer.fit(given, classes, resume_from))
 
     def partial_fit(
         self,

@@ -107,7 +107,6 @@ class BaseOrtGradientEstimator(CallbackMethods, ExportMethods, PredictionMethods
             If no suitable onnxruntime is installed.
         """
         from ..fitting.given import InMemory
-        from ..fitting.resumed_training import find_resumption
         from ..problem.samples import Samples
         from ..training.stream_progress import close_stream
         from .pretrained import pretrained_model
@@ -120,9 +119,8 @@ class BaseOrtGradientEstimator(CallbackMethods, ExportMethods, PredictionMethods
         _reject_source(X)
         samples = Samples(X, y, sample_weight)
         given = InMemory(samples, _validation_samples(X_val, y_val, sample_weight_val))
-        resumed = None if resume_from is None else find_resumption(resume_from)
         close_stream(self)
-        return self._commit(lambda trainer: trainer.fit(given, classes, resumed))
+        return self._commit(lambda trainer: trainer.fit(given, classes, resume_from))
 
     def partial_fit(
         self,
@@ -263,7 +261,6 @@ class BaseOrtGradientEstimator(CallbackMethods, ExportMethods, PredictionMethods
         True
         """
         from ..fitting.from_source import FromSource
-        from ..fitting.resumed_training import find_resumption
         from ..training.stream_progress import close_stream
 
         if source_val is None and (y_val is not None or sample_weight_val is not None):
@@ -271,9 +268,8 @@ class BaseOrtGradientEstimator(CallbackMethods, ExportMethods, PredictionMethods
         of_training = (y, sample_weight)
         columns = _validation_columns(source_val, (y_val, sample_weight_val), of_training, features)
         given = FromSource(source, (*of_training, features), source_val, columns, shuffle_buffer)
-        resumed = None if resume_from is None else find_resumption(resume_from)
         close_stream(self)
-        return self._commit(lambda trainer: trainer.fit(given, classes, resumed))
+        return self._commit(lambda trainer: trainer.fit(given, classes, resume_from))
 
     def _commit(self, train: Callable[[Trainer], FittedModel]) -> Self:
         """Train, and store the fitted model, or the model reached at an interrupt; errors change nothing."""

@@ -23,7 +23,6 @@ from .fingerprint_texts import data_texts, generator_text, parameter_texts, rand
 from .fitted_model import FittedModel
 from .given import Beginning, Call, Given
 from .leaves.unseen_members import members_of
-from .resumed_training import checked_parameters, find_resumption, resumed_start
 from .run import loss_of_start, train, train_without_step
 
 __all__ = ["Trainer", "draw_seed"]
@@ -42,13 +41,13 @@ class Trainer:
     parameters: dict[str, Any] = field(default_factory=dict)
     begun: float = field(default_factory=time.monotonic)
 
-    def fit(self, given: Given, classes: Any = None, resumed: TrainingState | None = None) -> FittedModel:
+    def fit(self, given: Given, classes: Any = None, resume_from: Any = None) -> FittedModel:
         """Return a model trained up to ``max_iter`` epochs.
 
         A resumed training draws its decisions again from its initial random state, except for the candidate,
         which is stored, and continues at the stored position.
         """
-        configuration = self.configuration
+        configuration, resumed = self.configuration, _resumption(resume_from)
         if self._grown_source is not None:
             configuration = replace(configuration, source=self._grown_source)
         configuration.check_fit()
@@ -58,10 +57,12 @@ class Trainer:
             drawn_from = random_state_text(self.parameters["random_state"])  # before the first draw
             texts = cache(lambda: {**parameter_texts(self.parameters), "random_state": drawn_from})
             if resumed is None and task is not None and task.path_to_resume is not None:
-                resumed = find_resumption(task.path_to_resume)
+                resumed = _resumption(task.path_to_resume)
             if resumed is None:
                 random_state = check_random_state(configuration.random_state)
             else:
+                from .resumed_training import checked_parameters
+
                 known = checked_parameters(resumed.fingerprint, texts())
                 texts = cache(lambda: known)
                 random_state = resumed.fingerprint.fresh_random_state()
@@ -115,6 +116,8 @@ class Trainer:
         parts = (start, settings, validation, given.shuffle_buffer, given.is_split)
         texts = cache(lambda: data_texts(*parts))
         if resumed is not None:
+            from .resumed_training import resumed_start
+
             start = resumed_start(resumed, start, texts())
         elif given.shuffle_buffer is not None:
             texts()  # the source may not be readable when the state is written
@@ -126,6 +129,15 @@ class Trainer:
         """Last model if trees were added to it and a warm start continues it, or None."""
         last = self.last if self.configuration.warm_start else None
         return last.problem.source if last is not None and last.state.grown else None
+
+
+def _resumption(source: Any) -> TrainingState | None:
+    """Return the state of the training to resume from a file, a folder or an estimator, or None for None."""
+    if source is None:
+        return None
+    from .resumed_training import find_resumption  # imports the records of files
+
+    return find_resumption(source)
 
 
 def _fingerprint(

@@ -1,5 +1,7 @@
 """Trainings with a limit of time end in a state that can be resumed."""
 
+import time
+
 import numpy as np
 import pytest
 from sklearn.datasets import load_diabetes
@@ -8,6 +10,7 @@ from sklearn.linear_model import Ridge, SGDRegressor
 from sklearn.preprocessing import scale
 
 from ortlearn import OrtGradientForwardBackwardOptimizer, OrtGradientOptimizer
+from ortlearn.training.loop import PAUSE
 
 ESTIMATORS = (OrtGradientOptimizer, OrtGradientForwardBackwardOptimizer)
 #: Shorter than any epoch: the training ends after the first one, whatever the machine.
@@ -48,6 +51,7 @@ def test_stream_ends_within_a_pass(data):
 
     def source():
         for start in range(0, len(X), 50):
+            time.sleep(2 * PAUSE)
             yield X[start : start + 50], y[start : start + 50]
 
     trainer = OrtGradientOptimizer(SGDRegressor(), learning_rate="SGD", max_seconds=MOMENT, random_state=0)
