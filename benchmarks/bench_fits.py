@@ -162,7 +162,8 @@ def main() -> None:
             if arguments.write:
                 with arguments.write.open("a") as file:
                     file.write(json.dumps(asdict(fit)) + "\n")
-    print(f"\n{describe()}; {versions()}\n\n{table(fits)}\n\n{summary(fits)}")
+    installed = ", ".join(f"{name} {version}" for name, version in versions().items())
+    print(f"\n{describe()}; {installed}\n\n{table(fits)}\n\n{summary(fits)}")
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -22,7 +23,8 @@ class MLflowLogger:
 
     A run has the parameters of the estimator, the history of the epochs as metrics, and the trained ONNX file
     as the model ``runs:/RUN/model`` with a signature. Each call of ``partial_fit`` is a run of its own. The
-    status of a run whose training failed is ``FAILED``.
+    status of a run whose training failed is ``FAILED``, and ``KILLED`` after Ctrl-C or ``max_seconds``; both
+    have no model.
 
     Parameters
     ----------
@@ -85,10 +87,14 @@ class MLflowLogger:
         run.end("FINISHED")
 
     def teardown(self, estimator: Any, context: Any) -> None:
-        """End the run; a training that did not end has failed."""
+        """End the run; a training that did not end was interrupted or has failed."""
         run = self._runs.pop(call_key(context), None)
         if run is not None:
-            run.end("FAILED")
+            error = sys.exc_info()[1]
+            interrupted = isinstance(error, KeyboardInterrupt) or isinstance(
+                getattr(error, "__cause__", None), KeyboardInterrupt
+            )
+            run.end("KILLED" if interrupted else "FAILED")
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_runs": {}, "run_ids": []}

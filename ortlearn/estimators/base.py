@@ -153,8 +153,8 @@ class BaseOrtGradientEstimator(CallbackMethods, ExportMethods, PredictionMethods
         X_val, y_val : array-like, default=None
             Samples on which loss and score are measured after this call. With ``early_stopping``, pass the
             same ones each time: after ``n_iter_no_change`` consecutive calls without an improvement by
-            ``tol``, the weights are those of the best call, and ``stopped_`` is True. A later call starts
-            counting anew.
+            ``tol``, the weights are those of the best call (of an ensemble that has grown, those of the last
+            one), and ``stopped_`` is True. A later call starts counting anew.
         sample_weight_val : array-like of shape (n_validation_samples,), default=None
             Weights of the validation samples.
 

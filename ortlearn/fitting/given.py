@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.utils import get_tags
@@ -21,12 +21,14 @@ from ..training.settings import LoopSettings
 from ..training.state import TrainingState
 from .callbacks import EstimatorView, FitTask
 from .fitted_model import FittedModel
-from .growth import Growth, TreeStream, check_grows
 from .keep_better import is_seen
 from .source_counts import Counts, SourceTotals
 from .start import Start, labelled, new_start, next_start
 from .validation import Validation
 from .warm_starts import WarmStart
+
+if TYPE_CHECKING:
+    from .growth import TreeStream
 
 __all__ = ["Beginning", "Call", "Given", "InMemory", "named_classes"]
 
@@ -162,6 +164,8 @@ class InMemory(Given):
             return None
         candidate = None if call.resumed is None else call.resumed.fingerprint.candidate or Pull()
         expected = named_classes(own.configuration, own.classes, self._samples.y)
+        from .growth import Growth  # only ensembles need it
+
         growth = Growth.of(own.configuration, start, self._samples, expected)
         return WarmStart(self._samples, own.random_state, growth, candidate)
 
@@ -177,6 +181,8 @@ class InMemory(Given):
 
     def tree_stream(self, call: Call, start: Start) -> TreeStream | None:
         """Return the call of ``partial_fit`` for an ensemble of trees; single trees are an error."""
+        from .growth import Growth, TreeStream, check_grows
+
         check_grows(start.problem)
         own = call.beginning
         expected = named_classes(own.configuration, own.classes, self._samples.y)

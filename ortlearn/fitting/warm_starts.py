@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -37,11 +37,13 @@ from ..training.graphs.task import TrainingTask
 from ..training.settings import LoopSettings
 from ..training.solver_loop import run_full_batch, standardised_weights
 from ..training.state import TrainingState
-from .growth import Growth
-from .leaves.estimates import LeafEstimates
 from .leaves.shares import LeafShares
 from .start import Start
 from .validation import Validation
+
+if TYPE_CHECKING:  # only ensembles need them
+    from .growth import Growth
+    from .leaves.estimates import LeafEstimates
 
 __all__ = ["ESTIMATE", "WarmStart", "leaf_estimates", "setting_of"]
 
@@ -170,6 +172,8 @@ def leaf_estimates(
     offset = _offset(configuration, start)
     if offset is None:
         return None
+    from .leaves.estimates import LeafEstimates
+
     return LeafEstimates.of(start.problem, configuration.runtime, task, start.weights, data, offset)
 
 

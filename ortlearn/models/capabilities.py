@@ -6,13 +6,15 @@ import copy
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from ..boosting.stages import StageObjective
 from ..losses import BaseLoss
 from .registry import find_definition
+
+if TYPE_CHECKING:  # only fits of boosting need it
+    from ..boosting.stages import StageObjective
 
 __all__ = ["Bags", "BoostedStages", "GrowingEnsemble", "ShiftedTables", "capability_of"]
 

@@ -11,7 +11,6 @@ from sklearn.base import is_classifier
 from sklearn.utils import _safe_indexing
 from sklearn.utils.class_weight import compute_sample_weight
 
-from ..boosting.stages import StageObjective
 from ..losses import BaseLoss
 from ..models.capabilities import BoostedStages, capability_of
 from ..onnx_files.loading import is_onnx_source
@@ -79,6 +78,8 @@ def fit_stages(
         return fitted
     from sklearn.model_selection import KFold  # slow import
 
+    from ..boosting.stages import StageObjective
+
     labels, scores = np.ravel(y).astype(np.float64), np.zeros((np.shape(y)[0], 1))
     for kept, others in KFold(FOLDS, shuffle=True, random_state=random_state).split(labels):
         parts = (None if own is None else _safe_indexing(own, kept) for own in (X, y, weights))
@@ -96,6 +97,8 @@ def _stages(boosted: BoostedStages, loss: BaseLoss) -> Within:
     """Return the context of a fit that grows trees on a loss."""
 
     def within(estimator: Any, y: Any, sample_weight: Any) -> AbstractContextManager[None]:
+        from ..boosting.stages import StageObjective
+
         check_task(loss, "classification" if is_classifier(estimator) else "regression")
         objective = StageObjective.of(loss, np.ravel(y), sample_weight, is_classifier(estimator))
         return boosted.grows(estimator, objective)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV
 
 from ortlearn.callbacks import MLflowLogger
@@ -78,3 +79,12 @@ def test_failed_training_is_a_failed_run_with_its_history(uri, trainer, data):
     client = MlflowClient(tracking_uri=uri)
     assert client.get_run(logger.run_ids[0]).info.status == "FAILED"
     assert len(client.get_metric_history(logger.run_ids[0], "loss")) == 2
+
+
+def test_training_out_of_time_is_a_killed_run_with_its_history(uri, trainer, data):
+    logger = MLflowLogger(uri)
+    with pytest.warns(ConvergenceWarning, match="max_seconds"):
+        trainer.set_params(max_seconds=1e-9).set_callbacks(logger).fit(*data)
+    client = MlflowClient(tracking_uri=uri)
+    assert client.get_run(logger.run_ids[0]).info.status == "KILLED"
+    assert len(client.get_metric_history(logger.run_ids[0], "loss")) == trainer.n_iter_
