@@ -79,7 +79,7 @@ def main() -> None:
 
 
 def measured(path: Path | None) -> set[tuple[str, int]]:
-    """Return cases and splits in a file of results, so that a measurement that was stopped goes on."""
+    """Return cases and splits in a file of results, so that a stopped measurement continues."""
     lines = path.read_text().splitlines() if path and path.exists() else []
     return {(row["name"], seed) for row in map(json.loads, lines) for seed in row["splits"]}
 
