@@ -9,7 +9,6 @@ from onnx import ModelProto
 
 from ..exceptions import GradientError
 from ..graphs import inline_functions
-from .cpp_builder import gradient_graph
 from .gradient_model import gradient_model
 from .rounding import reject_rounding
 from .rule_context import FLOAT_TYPES
@@ -65,6 +64,8 @@ def gradient_of_outputs(
 
 
 def _by_builder(model: ModelProto, y: str | None, wrt: Sequence[str], **options: Any) -> ModelProto:
+    from .cpp_builder import gradient_graph  # few trainings need it
+
     floats = [value.name for value in model.graph.output if value.type.tensor_type.elem_type in FLOAT_TYPES]
     reject_rounding(model, floats if y is None else [y], wrt)
     return gradient_graph(model, y, wrt, **options)

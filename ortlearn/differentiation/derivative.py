@@ -9,7 +9,6 @@ from onnx import ModelProto
 
 from ..graphs import make_inputs_of, value_types
 from .backends import check_straight_through, gradient_of_loss, gradient_of_outputs
-from .cpp_builder import yield_graph
 from .portable_products import portable_products
 
 __all__ = ["DerivativeOptions", "check_options", "derivative_of_graph"]
@@ -63,6 +62,8 @@ def derivative_of_graph(
     if DerivativeOptions.Loss in options:
         result = _of_loss(open_model, wrt, options, loss, label, backend)
     elif DerivativeOptions.KeepYieldOp in options:
+        from .cpp_builder import yield_graph
+
         result = yield_graph(open_model, gradient_of_outputs(open_model, wrt, backend, keep_outputs=True))
     else:
         kept, ones = DerivativeOptions.KeepOutputs in options, DerivativeOptions.FillGrad in options

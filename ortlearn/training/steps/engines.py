@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from onnx import ModelProto
 
 from ...differentiation import STRAIGHT_THROUGH, build_gradient
 from ...differentiation.backends import gradient_of_outputs
-from ...differentiation.cpp_builder import Agent
 from ...differentiation.split import split_gradient_model
 from ...graphs import make_inputs_of
 from ...graphs.nodes import all_nodes
 from ...runtime.calls import BoundCall, run_vectors
 from ...runtime.devices import Device, ort_device, ort_vector
 from ...runtime.sessions import make_session, session_options
+
+if TYPE_CHECKING:
+    from ...differentiation.cpp_builder import Agent
 
 __all__ = ["Engine", "SplitEngine", "make_engine"]
 
@@ -151,7 +153,7 @@ class _Plan:
         self.backward_runs[id(gradients), id(results)] = run
 
 
-Engine = Agent | SplitEngine
+Engine: TypeAlias = "Agent | SplitEngine"
 
 
 def make_engine(
@@ -169,6 +171,8 @@ def make_engine(
         return SplitEngine(model, inputs, weights, wrt, device, arguments, gradient == STRAIGHT_THROUGH)
 
     def agent() -> Engine:
+        from ...differentiation.cpp_builder import Agent
+
         graph = make_inputs_of(model, weights)
         found = gradient_of_outputs(graph, [*wrt, *weights], gradient, keep_outputs=True)
         return Agent(graph, found, [*inputs, *weights], open_session, ort_device(device))
