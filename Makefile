@@ -21,6 +21,9 @@ OTHERS_STAMP := $(VENV)/.installed-others
 RELEASE_STAMP := .venv-release/.installed
 PLUGIN := $(shell find tests/example_plugin -name '*.py' -o -name '*.cfg' -o -name '*.toml' 2>/dev/null | grep -v build/)
 
+# Without bytecode, every process that a test starts compiles the package again.
+unexport PYTHONDONTWRITEBYTECODE
+
 # Tests run in up to four processes, each with one BLAS and OpenMP thread, as more threads are slower.
 PARALLEL := -q -n auto --maxprocesses 4 --dist worksteal
 test test-slow test-others: export OMP_NUM_THREADS = 1
