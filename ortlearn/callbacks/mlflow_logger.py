@@ -91,10 +91,8 @@ class MLflowLogger:
         run = self._runs.pop(call_key(context), None)
         if run is not None:
             error = sys.exc_info()[1]
-            interrupted = isinstance(error, KeyboardInterrupt) or isinstance(
-                getattr(error, "__cause__", None), KeyboardInterrupt
-            )
-            run.end("KILLED" if interrupted else "FAILED")
+            kinds = type(error), type(getattr(error, "__cause__", None))
+            run.end("KILLED" if any(issubclass(kind, KeyboardInterrupt) for kind in kinds) else "FAILED")
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_runs": {}, "run_ids": []}

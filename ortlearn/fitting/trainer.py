@@ -47,7 +47,8 @@ class Trainer:
         A resumed training draws its decisions again from its initial random state, except for the candidate,
         which is stored, and continues at the stored position.
         """
-        configuration, resumed = self.configuration, _resumption(resume_from)
+        configuration = self.configuration
+        resumed = None if resume_from is None else _resumption(resume_from)
         if self._grown_source is not None:
             configuration = replace(configuration, source=self._grown_source)
         configuration.check_fit()
@@ -131,10 +132,8 @@ class Trainer:
         return last.problem.source if last is not None and last.state.grown else None
 
 
-def _resumption(source: Any) -> TrainingState | None:
-    """Return the state of the training to resume from a file, a folder or an estimator, or None for None."""
-    if source is None:
-        return None
+def _resumption(source: Any) -> TrainingState:
+    """Return the state of the training to resume from a file, a folder or an estimator."""
     from .resumed_training import find_resumption  # imports the records of files
 
     return find_resumption(source)
