@@ -197,10 +197,10 @@ def test_arguments_of_the_line():
     "asked, message", [("show_score", "history has no validation score. Fit with"), ("show_rate", "no rate")]
 )
 def test_missing_values_are_an_error_and_nothing_is_drawn(asked, message):
-    display = TrainingCurveDisplay(make_history([1.0, 2.0]))
+    display, before = TrainingCurveDisplay(make_history([1.0, 2.0])), plt.get_fignums()
     with pytest.raises(ValueError, match=message):
         display.plot(**{asked: True})
-    assert not plt.get_fignums() and not hasattr(display, "ax_")
+    assert plt.get_fignums() == before and not hasattr(display, "ax_")
 
 
 @pytest.mark.parametrize(
