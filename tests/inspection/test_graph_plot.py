@@ -19,6 +19,7 @@ from tests.graphs.branches import BRANCHES
 
 @pytest.fixture(autouse=True)
 def close_figures():
+    plt.close("all")  # of other tests in this process
     yield
     plt.close("all")
 
