@@ -91,9 +91,10 @@ RESTRICTED = {
     "matplotlib": {"inspection.axes", "lifecycle.cards"},
     "pandas": {
         *("evaluation.data_files", "evaluation.frames", "evaluation.table_checks", "fitting.growth"),
+        "evaluation.column_types",
         *("lifecycle", "cli.compare", "cli.predict"),
     },
-    "pyarrow": {"data.tables", "data.arrow"},
+    "pyarrow": {"data.tables", "data.arrow", "evaluation.arrow_files"},
     "torch": {"functions.torch_bridge"},
     "skops": {"evaluation.model_files", "cli.train", "saving.sklearn_objects"},
 }

@@ -12,7 +12,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from ..evaluation.data_files import column_options, read_table
+from ..evaluation.data_files import Table, column_options, read_sample
 from ..evaluation.messages import check_installed
 from ..lifecycle import Adaptation, Gate, adapt
 from ..lifecycle.cards import html_card, markdown_card
@@ -24,6 +24,8 @@ __all__ = ["add_arguments", "as_text", "run", "status"]
 
 #: Exit statuses.
 STATUSES = {"promoted": 0, "kept": 3, "refused": 4}
+#: Most samples of DATA, --reference and --test.
+MOST_SAMPLES = 100_000
 #: Columns whose drift is shown.
 SHOWN = 5
 
@@ -47,6 +49,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         metavar="NAME",
         help="warm_start, refit or refit_both; may be repeated (default: all that are possible)",
+    )
+    parser.add_argument(
+        "--max-samples",
+        type=int,
+        default=MOST_SAMPLES,
+        metavar="NUMBER",
+        help="most samples of each file or folder that are in memory, drawn at random from all of them, so "
+        f"that it may be larger than memory (default: {MOST_SAMPLES:,})",
     )
     parser.add_argument("--metric", metavar="NAME", help="metric of the gate (default: accuracy or r2)")
     parser.add_argument(
@@ -86,15 +96,24 @@ def run(options: argparse.Namespace) -> dict:
     card = OutputFile.checked(options.card, (".html", ".md"), options.force, "--card")
     if Path(options.model).is_dir():
         check_installed("skops", "cli", "folders of versions")
-    columns = column_options(options)
+    if options.max_samples < 1:
+        raise ValueError(f"--max-samples {options.max_samples}: must be 1 or more.")
     gate = Gate(
         options.metric, options.minimum_gain, options.largest_loss, options.max_bytes, options.max_latency
     )
-    tested = None if options.test is None else read_table(options.test, by=options.by, **columns)
+    counts: dict[str, int] = {}
+
+    def sample(path: str, by: str | None) -> Table:
+        table, counts[path] = read_sample(
+            path, options.max_samples, options.random_state, by=by, **column_options(options)
+        )
+        return table
+
+    tested = None if options.test is None else sample(options.test, options.by)
     found = adapt(
         options.model,
-        read_table(options.data, by=options.by, **columns),
-        None if options.reference is None else read_table(options.reference, **columns),
+        sample(options.data, options.by),
+        None if options.reference is None else sample(options.reference, None),
         candidates=options.candidate,
         gate=gate,
         held_out=options.held_out if tested is None else tested,
@@ -114,6 +133,8 @@ def run(options: argparse.Namespace) -> dict:
         "data": options.data,
         "out": written,
         "card": options.card,
+        "sampled": {path: n_seen for path, n_seen in counts.items() if n_seen > options.max_samples},
+        "max_samples": options.max_samples,
         **_facts(found),
     }
 
@@ -143,6 +164,8 @@ def as_text(result: dict) -> str:
     lines = [f"{result['outcome']}: {result['model']} ({result['candidate']})"]
     lines += [f"  {reason}" for reason in result["reasons"]]
     lines.append(f"{result['rows']} samples for training, {result['held_out']} held out")
+    for path, n_seen in result["sampled"].items():
+        lines.append(f"of the {n_seen} samples of {path}, {result['max_samples']} were drawn at random")
     losses = [(name, number(loss)) for name, loss in result["losses"].items()]
     lines += ["mean losses in cross-validation:", table(losses, "  ")]
     if result["verdict"] is not None:

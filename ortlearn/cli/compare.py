@@ -2,7 +2,8 @@
 
 Scores have percentile intervals of a paired bootstrap: both models are measured on the same samples, drawn
 with replacement. An interval of the difference that excludes 0 means that the models differ by more than the
-choice of these samples explains (Efron and Tibshirani, An Introduction to the Bootstrap, 1993).
+choice of these samples explains (Efron and Tibshirani, An Introduction to the Bootstrap, 1993). DATA is read
+in parts, and may be larger than memory: only labels and predictions are kept.
 """
 
 from __future__ import annotations
@@ -14,10 +15,11 @@ from typing import Any
 import numpy as np
 
 from ..evaluation.bootstrap import Bootstrap
-from ..evaluation.data_files import Table, column_options, read_table
+from ..evaluation.data_files import TableParts, column_options
 from ..evaluation.metrics import model_metrics
 from ..evaluation.model_files import load_model
-from ..evaluation.predictions import Model, Predictions, match_labels
+from ..evaluation.predictions import Model, Predictions
+from ..evaluation.scored_samples import ScoredSamples, scored_samples
 from .output_files import OutputFile
 from .parser import add_data_options, add_model
 from .report import number, table
@@ -50,13 +52,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Predictions of two models for the samples of a table, and their differences."""
+    """Predictions of two models for the same samples, and their differences."""
 
     models: tuple[Model, Model]
-    rows: Table
-    labels: np.ndarray | None
-    old: Predictions
-    new: Predictions
+    rows: ScoredSamples
     is_changed: np.ndarray
 
     def part(self, rows: np.ndarray, bootstrap: Bootstrap) -> dict:
@@ -67,18 +66,17 @@ class Comparison:
             "changed": changed,
             "changed_share": changed / len(rows),
         }
-        if self.labels is None:
+        if self.rows.labels is None:
             return result
-        labels = self.labels[rows]
+        labels, weights = self.rows.labels[rows], self.rows.weights[rows]
         before, after = [
             model_metrics(model, labels, predictions.take(rows))
-            for model, predictions in zip(self.models, (self.old, self.new), strict=True)
+            for model, predictions in zip(self.models, self.rows.predictions, strict=True)
         ]
-        weights = np.ones(len(rows)) if self.rows.weights is None else self.rows.weights[rows]
         if weights.sum() > 0:
             result["scores"] = bootstrap.compare(before, after, weights)
         if self.models[0].task == "classification":
-            right = [p.take(rows).values == labels for p in (self.old, self.new)]
+            right = [found.values[rows] == labels for found in self.rows.predictions]
             result["now_right"] = int((~right[0] & right[1]).sum())
             result["now_wrong"] = int((right[0] & ~right[1]).sum())
         return result
@@ -117,15 +115,10 @@ def _compare(options: argparse.Namespace) -> Comparison:
         raise ValueError(
             f"{old.path} is for {old.task} and {new.path} for {new.task}. Compare models of the same task."
         )
-    rows = read_table(options.data, by=options.by, **column_options(options))
-    labels = None
-    if rows.labels is not None:
-        labels = match_labels(rows.labels, old, options.label)
-        if labels.tolist() != match_labels(rows.labels, new, options.label).tolist():
-            raise ValueError(f"{old.path} and {new.path} differ in the type of their classes.")
-    first, second = old.predict(rows), new.predict(rows)
-    changes = _changes(old, first, second, options.tolerance)
-    return Comparison((old, new), rows, labels, first, second, changes)
+    parts = TableParts(options.data, by=options.by, **column_options(options))
+    rows = scored_samples(parts, (old, new), options.label)
+    first, second = rows.predictions
+    return Comparison((old, new), rows, _changes(old, first, second, options.tolerance))
 
 
 def _changes(model: Model, old: Predictions, new: Predictions, tolerance: float | None) -> np.ndarray:
@@ -136,7 +129,7 @@ def _changes(model: Model, old: Predictions, new: Predictions, tolerance: float 
     return np.abs(new.values - old.values) > tolerance
 
 
-def _groups(rows: Table, name: str) -> list[str]:
+def _groups(rows: ScoredSamples, name: str) -> list[str]:
     assert rows.groups is not None
     groups = sorted(set(rows.groups.tolist()))
     if len(groups) > MAX_GROUPS:
@@ -151,9 +144,10 @@ def _changed_rows(found: Comparison, options: argparse.Namespace) -> bytes:
     from pandas import DataFrame
 
     numbers = np.flatnonzero(found.is_changed)
-    frame = DataFrame({"row": numbers, "old": found.old.values[numbers], "new": found.new.values[numbers]})
-    if found.labels is not None:
-        frame["label"] = found.labels[numbers]
+    old, new = (predictions.values[numbers] for predictions in found.rows.predictions)
+    frame = DataFrame({"row": numbers, "old": old, "new": new})
+    if found.rows.labels is not None:
+        frame["label"] = found.rows.labels[numbers]
     if found.rows.groups is not None:
         frame[f"by {options.by}"] = found.rows.groups[numbers]
     return frame.to_csv(index=False).encode()

@@ -1,17 +1,18 @@
 """Measure how well a model predicts the labels of a data file.
 
 Classifiers: accuracy, and with probabilities log loss, Brier score and ROC AUC (the mean of one-vs-rest
-for more than two classes). Regressors: R2, mean absolute error and root mean squared error.
+for more than two classes). Regressors: R2, mean absolute error and root mean squared error. DATA is read in
+parts, and may be larger than memory: only labels and predictions are kept.
 """
 
 from __future__ import annotations
 
 import argparse
 
-from ..evaluation.data_files import column_options, read_table
-from ..evaluation.metrics import model_metrics, scores_of
+from ..evaluation.data_files import TableParts, column_options
+from ..evaluation.metrics import model_metrics
 from ..evaluation.model_files import load_model
-from ..evaluation.predictions import match_labels
+from ..evaluation.scored_samples import scored_samples
 from .parser import add_data_options, add_model
 from .report import number, table
 
@@ -29,17 +30,16 @@ def run(options: argparse.Namespace) -> dict:
     if options.label is None:
         raise ValueError("scores need labels. Name their column with --label COLUMN.")
     model = load_model(options.model, options.trust)
-    rows = read_table(options.data, **column_options(options))
+    rows = scored_samples(TableParts(options.data, **column_options(options)), [model], options.label)
     assert rows.labels is not None
-    labels = match_labels(rows.labels, model, options.label)
-    predictions = model.predict(rows)
+    metrics = model_metrics(model, rows.labels, rows.predictions[0])
     return {
         "model": options.model,
         "data": options.data,
         "rows": len(rows),
         "task": model.task,
-        "unused_columns": model.unused_columns(rows),
-        "scores": scores_of(model_metrics(model, labels, predictions), rows),
+        "unused_columns": rows.unused_columns,
+        "scores": {name: metric(rows.weights) for name, metric in metrics.items()},
     }
 
 

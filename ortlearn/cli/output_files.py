@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, BinaryIO
 
 from ..graphs.files import write_atomically
 
@@ -45,3 +46,17 @@ class OutputFile:
         """Write the file under a temporary name, then rename it."""
         assert self.path is not None
         write_atomically(self.path, lambda file: file.write(content))
+
+    def write_frames(self, frames: Iterable[Any]) -> None:
+        """Write the rows of frames as csv or parquet, as they come."""
+        assert self.path is not None
+        if self.suffix == ".parquet":
+            from ..evaluation.arrow_files import write_parquet as write
+        else:
+            write = _write_csv
+        write_atomically(self.path, lambda file: write(file, frames))
+
+
+def _write_csv(file: BinaryIO, frames: Iterable[Any]) -> None:
+    for number, frame in enumerate(frames):
+        file.write(frame.to_csv(index=False, header=number == 0).encode())

@@ -56,8 +56,8 @@ def add_data_options(parser: argparse.ArgumentParser, *, optional: bool = False,
         "data",
         metavar="DATA",
         nargs="?" if optional else None,
-        help="data: a .csv, .csv.gz or .parquet file with column names, a folder of them, or a quoted "
-        "pattern such as 'rows-*.csv'",
+        help="data: a .csv, .csv.gz, .parquet or .arrow file with column names, a folder of them, or a "
+        "quoted pattern such as 'rows-*.csv'",
     )
     parser.add_argument("--label", metavar="COLUMN", help=label_help)
     parser.add_argument(

@@ -1,19 +1,20 @@
 """Write the predictions of a model for the samples of a data file.
 
 All outputs of an ONNX file are written, in their order: one column each, or one per class or quantile. For
-other models these are predictions, and probabilities of classifiers.
+other models these are predictions, and probabilities of classifiers. DATA is read and written in parts, and
+may be larger than memory.
 """
 
 from __future__ import annotations
 
 import argparse
-import io
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from ..evaluation.data_files import Table, column_options, read_table
+from ..evaluation.data_files import Table, TableParts, column_options
 from ..evaluation.messages import shown
 from ..evaluation.model_files import load_model
 from ..evaluation.onnx_model import OnnxModel
@@ -50,7 +51,27 @@ def run(options: argparse.Namespace) -> dict:
     """Write the predictions, and return what was written."""
     out = OutputFile.checked(options.out, SUFFIXES, options.force, "--out")
     model = load_model(options.model, options.trust)
-    rows = read_table(options.data, by=options.group, **column_options(options))
+    parts = TableParts(options.data, by=options.group, **column_options(options))
+    result: dict[str, Any] = {"model": options.model, "data": options.data, "rows": len(parts)}
+
+    def frames() -> Iterator[Any]:
+        for part in parts:
+            frame = _predictions(model, part, options)
+            if "columns" not in result:
+                result["unused_columns"] = model.unused_columns(part)
+                result["columns"] = list(frame.columns)
+                first = frame.head(SHOWN).to_numpy(object).tolist()
+                result["first"] = [[_shown(cell) for cell in row] for row in first]
+            yield frame
+
+    out.write_frames(frames())
+    return {**result, "output": options.out}
+
+
+def _predictions(model: Model, rows: Table, options: argparse.Namespace) -> Any:
+    """Return the predictions for a part of the samples as a frame."""
+    from pandas import DataFrame
+
     if options.group is not None and options.group not in (model.column_names or ()):
         rows = replace(rows, features=rows.features.drop(columns=options.group, errors="ignore"))
     columns = _columns(model, rows)
@@ -62,23 +83,7 @@ def run(options: argparse.Namespace) -> dict:
                 "ortlearn.OrtIntervalRegressor, and write get_trained_onnx() to the file."
             )
         columns = {name: columns[name] for name in INTERVAL}
-    import pandas as pd
-
-    frame, content = pd.DataFrame(columns), io.BytesIO()
-    if out.suffix == ".parquet":
-        frame.to_parquet(content, index=False)
-    else:
-        content.write(frame.to_csv(index=False).encode())
-    out.write(content.getvalue())
-    return {
-        "model": options.model,
-        "data": options.data,
-        "rows": len(rows),
-        "unused_columns": model.unused_columns(rows),
-        "output": options.out,
-        "columns": list(frame.columns),
-        "first": [[_shown(cell) for cell in row] for row in frame.head(SHOWN).to_numpy(object).tolist()],
-    }
+    return DataFrame(columns)
 
 
 def _columns(model: Model, rows: Table) -> dict[str, Any]:

@@ -23,7 +23,7 @@ import numpy as np
 from sklearn.base import is_classifier
 
 from ..estimators import OrtGradientForwardBackwardOptimizer, OrtGradientOptimizer
-from ..evaluation.data_files import Table, column_options, read_table, table_parts
+from ..evaluation.data_files import Table, TableParts, column_options, read_table
 from ..evaluation.messages import check_installed
 from ..evaluation.metrics import model_metrics, scores_of
 from ..evaluation.model_files import ONNX, SAVED, SKOPS, load_model
@@ -101,7 +101,7 @@ def run(options: argparse.Namespace) -> dict:
     rows, test = _rows(options, model)
     before = _scores(model, test, options.label)
     start = time.perf_counter()
-    n_rows = _fit(trainer, model, rows, options)
+    _fit(trainer, model, rows, options)
     seconds = time.perf_counter() - start
     content = _content(trainer, model, out.suffix)
     out.write(content)
@@ -115,9 +115,9 @@ def run(options: argparse.Namespace) -> dict:
         "out": options.out,
         "curve": options.curve,
         "task": model.task,
-        "rows": n_rows,
+        "rows": len(rows),
         "test_rows": 0 if test is None else len(test),
-        "unused_columns": model.unused_columns(next(_parts(options)) if rows is None else rows),
+        "unused_columns": model.unused_columns(_first(rows)),
         "weights": sorted(trainer.trained_coef_),
         "epochs": trainer.n_iter_,
         "seconds": seconds,
@@ -159,24 +159,22 @@ def _trainer(options: argparse.Namespace, model: Model) -> Any:
     return trainer.set_params(verbose=int(progress))
 
 
-def _parts(options: argparse.Namespace) -> Iterator[Table]:
-    """Yield the samples to train on in parts."""
-    return table_parts(options.data, **column_options(options))
+def _first(rows: Table | TableParts) -> Table:
+    """Return samples in memory, or the first ones."""
+    return rows if isinstance(rows, Table) else next(iter(rows))
 
 
-def _rows(options: argparse.Namespace, model: Model) -> tuple[Table | None, Table | None]:
-    """Return the samples to train on, None if they are read in parts, and those to score on."""
+def _rows(options: argparse.Namespace, model: Model) -> tuple[Table | TableParts, Table | None]:
+    """Return the samples to train on, and those to score on."""
     if not 0 <= options.test_share < 1:
         raise ValueError(f"--test-share {options.test_share}: must be 0 or more, and less than 1.")
     if options.label is None and model.task is not None:
         raise ValueError(f"a {model.task} model needs labels. Name their column with --label COLUMN.")
     columns = column_options(options)
-    rows = None if options.stream else read_table(options.data, **columns)
+    rows = TableParts(options.data, **columns) if options.stream else read_table(options.data, **columns)
     if options.test is not None:
         return rows, read_table(options.test, **columns)
-    if rows is None:
-        return None, None
-    if options.test_share == 0 or rows.labels is None:
+    if isinstance(rows, TableParts) or options.test_share == 0 or rows.labels is None:
         return rows, None
     seed = getattr(options, "random_state", None)
     return _split(rows, options.test_share, model.task, SEED if seed is None else seed)
@@ -211,17 +209,17 @@ def _scores(model: Model, test: Table | None, label: str) -> dict[str, float] | 
     return scores_of(model_metrics(model, labels, model.predict(test)), test)
 
 
-def _fit(trainer: Any, model: Model, rows: Table | None, options: argparse.Namespace) -> int:
-    """Train, with the output of the training on stderr, and return the number of samples."""
-    known = nullcontext() if rows is None else explain_values(rows, model.column_names)
+def _fit(trainer: Any, model: Model, rows: Table | TableParts, options: argparse.Namespace) -> None:
+    """Train, with the output of the training on stderr."""
+    known = explain_values(rows, model.column_names) if isinstance(rows, Table) else nullcontext()
     with contextlib.redirect_stdout(sys.stderr), known, warnings.catch_warnings():
         if options.out.lower().endswith(ONNX):  # the file would lack steps that run in scikit-learn
             warnings.simplefilter("error", FallbackWarning)
         try:
-            if rows is None:
-                return _fit_stream(trainer, model, options)
-            trainer.fit(*_of_table(rows, model, options.label), sample_weight=rows.weights)
-            return len(rows)
+            if isinstance(rows, Table):
+                trainer.fit(*_of_table(rows, model, options.label), sample_weight=rows.weights)
+            else:
+                trainer.fit_stream(lambda: _batches(rows, model, options.label))
         except FallbackWarning as warning:
             raise ConversionError(f"{warning} Write a {SKOPS} file, which has all steps.") from warning
 
@@ -232,21 +230,12 @@ def _of_table(rows: Table, model: Model, label: str | None) -> tuple[Any, Any]:
     return model.features(rows), labels
 
 
-def _fit_stream(trainer: Any, model: Model, options: argparse.Namespace) -> int:
-    """Train on parts of the data, and return the number of samples."""
-    count: dict[str, int] = {}
-
-    def parts() -> Iterator[tuple]:
-        n_rows = 0
-        for part in _parts(options):
-            n_rows += len(part)
-            weights = () if part.weights is None else (part.weights,)
-            with explain_values(part, model.column_names):
-                yield (*_of_table(part, model, options.label), *weights)
-        count["rows"] = n_rows
-
-    trainer.fit_stream(parts)
-    return count["rows"]
+def _batches(rows: TableParts, model: Model, label: str | None) -> Iterator[tuple]:
+    """Yield X, y and weights of each part."""
+    for part in rows:
+        weights = () if part.weights is None else (part.weights,)
+        with explain_values(part, model.column_names):
+            yield (*_of_table(part, model, label), *weights)
 
 
 def _content(trainer: Any, model: Model, suffix: str) -> bytes:

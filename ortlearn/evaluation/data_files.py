@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from .frames import frame_parts, read_frame
+from .frames import FrameParts, read_frame
 from .messages import shown
 from .table_checks import check_texts
 
-__all__ = ["Table", "column_options", "read_table", "table_parts"]
+__all__ = ["Table", "TableParts", "column_options", "read_sample", "read_table"]
 
 
 @dataclass(frozen=True)
@@ -30,6 +30,21 @@ class Table:
 
     def __len__(self) -> int:
         return len(self.features)
+
+    @staticmethod
+    def joined(tables: Sequence[Table]) -> Table:
+        """Return the samples of several tables with the same columns."""
+        if len(tables) == 1:
+            return tables[0]
+        import pandas as pd
+
+        parts: dict[str, Any] = {}
+        for name in ("labels", "weights", "groups"):
+            values = [getattr(table, name) for table in tables]
+            parts[name] = None if values[0] is None else np.concatenate(values)
+        return Table(
+            tables[0].name, pd.concat([table.features for table in tables], ignore_index=True), **parts
+        )
 
     def take(self, rows: np.ndarray) -> Table:
         """Return some samples."""
@@ -61,13 +76,57 @@ def read_table(
     ``label``, ``weights``, ``drop``, ``text`` and ``by`` are names of columns.
     """
     columns: dict[str, Any] = {"label": label, "weights": weights, "drop": drop, "text": text, "by": by}
-    return _table(path, read_frame(path, separator, text), **columns)
+    table = _table(path, read_frame(path, separator, text), **columns)
+    _check_sum(None if table.weights is None else float(table.weights.sum()), weights, path)
+    return table
 
 
-def table_parts(path: str, *, separator: str = ",", **columns: Any) -> Iterator[Table]:
-    """Yield the samples of files that may be larger than memory, with the arguments of :func:`read_table`."""
-    for frame in frame_parts(path, separator, columns.get("text", ())):
-        yield _table(path, frame, **columns)
+class TableParts:
+    """Samples of files that may be larger than memory, with the arguments of :func:`read_table`."""
+
+    def __init__(self, path: str, *, separator: str = ",", **columns: Any):
+        self.path, self._columns = path, columns
+        self._frames = FrameParts(path, separator, columns.get("text", ()))
+
+    def __len__(self) -> int:
+        return self._frames.n_rows
+
+    def __iter__(self) -> Iterator[Table]:
+        total = None
+        for frame in self._frames:
+            table = _table(self.path, frame, **self._columns)
+            if table.weights is not None:
+                total = (total or 0.0) + float(table.weights.sum())
+            yield table
+        _check_sum(total, self._columns.get("weights"), self.path)
+
+
+def read_sample(path: str, most: int, seed: int, **columns: Any) -> tuple[Table, int]:
+    """Return a random sample of at most ``most`` samples in their order, and how many there are.
+
+    Each sample gets a random key, and those with the smallest keys are kept: all samples have the same
+    probability, and twice ``most`` are in memory.
+    """
+    parts, rng, n_seen = TableParts(path, **columns), np.random.default_rng(seed), 0
+    kept: list[Table] = []
+    keys = np.zeros(0)
+    for part in parts:
+        kept.append(part)
+        n_seen += len(part)
+        keys = np.append(keys, rng.random(len(part)))
+        if len(keys) > 2 * most:
+            kept, keys = _smallest(kept, keys, most)
+    kept, _ = _smallest(kept, keys, most)
+    return kept[0], n_seen
+
+
+def _smallest(tables: list[Table], keys: np.ndarray, most: int) -> tuple[list[Table], np.ndarray]:
+    """Return the samples with the smallest keys as one table, and their keys."""
+    table = Table.joined(tables)
+    if len(keys) <= most:
+        return [table], keys
+    rows = np.sort(np.argpartition(keys, most)[:most])
+    return [replace(table.take(rows), whole=None)], keys[rows]
 
 
 def _table(
@@ -92,7 +151,7 @@ def _table(
         raise ValueError(f"{path} has no column besides {shown(frame.columns)}: there are no features.")
     return Table(
         path,
-        features,
+        features.reset_index(drop=True),
         None if label is None else _labels(frame[label], label, path),
         None if weights is None else _weights(frame[weights], weights, path),
         None if by is None else _texts(frame[by]),
@@ -118,6 +177,7 @@ def _labels(values: Any, name: str, path: str) -> np.ndarray:
 
 
 def _weights(values: Any, name: str, path: str) -> np.ndarray:
+    """Return weights as numbers; those of a part of the samples may all be zero."""
     from pandas.api.types import is_numeric_dtype
 
     if not is_numeric_dtype(values):
@@ -125,9 +185,13 @@ def _weights(values: Any, name: str, path: str) -> np.ndarray:
     weights = values.to_numpy(float)
     if not np.isfinite(weights).all() or (weights < 0).any():
         raise ValueError(f"column {name!r} of {path}: sample weights must be finite, and not negative.")
-    if not weights.sum() > 0:
-        raise ValueError(f"column {name!r} of {path}: all sample weights are zero.")
     return weights
+
+
+def _check_sum(total: float | None, name: str | None, path: str) -> None:
+    """Raise an error if the sum of the sample weights is zero."""
+    if total is not None and not total > 0:
+        raise ValueError(f"column {name!r} of {path}: all sample weights are zero.")
 
 
 def _texts(values: Any) -> np.ndarray:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -32,6 +32,22 @@ class Predictions:
     values: np.ndarray
     probabilities: np.ndarray | None = None
     scores: np.ndarray | None = None
+
+    @staticmethod
+    def joined(parts: Sequence[Predictions]) -> Predictions:
+        """Return the predictions of all parts; decision values of one part are those of all."""
+        if len(parts) == 1:
+            return parts[0]
+        values = np.concatenate([part.values for part in parts])
+        if all(part.probabilities is not None for part in parts):
+            return Predictions(values, np.concatenate([part.probabilities for part in parts]))  # type: ignore[misc]
+        found = (part.probabilities if part.scores is None else part.scores for part in parts)
+        scores = [array for array in found if array is not None]
+        if len(scores) < len(parts):
+            return Predictions(values)
+        if len({array.shape[1:] for array in scores}) > 1:
+            scores = [array.reshape(len(array), -1)[:, -1:] for array in scores]
+        return Predictions(values, scores=np.concatenate(scores))
 
     def take(self, samples: np.ndarray) -> Predictions:
         """Return the predictions for some samples."""

@@ -249,7 +249,7 @@ def test_folders_instead_of_files(run, tmp_path):
     for name in ("a.csv", "a.onnx", "a.skops"):
         (tmp_path / name).mkdir()
     empty = run("evaluate", "wine.skops", tmp_path / "a.csv", "--label", "y").error
-    assert "a.csv: No .csv, .csv.gz or .parquet file in this folder" in empty
+    assert "a.csv: No .csv, .csv.gz, .parquet or .arrow file in this folder" in empty
     assert "a.onnx: Is a directory" in run("explain", tmp_path / "a.onnx").error
     assert "is a folder" in run("train", "wine.skops", *WINE, "--out", tmp_path / "a.onnx").error
 

@@ -1,0 +1,54 @@
+"""Predictions of models for samples that are read in parts; features are not kept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from .data_files import Table
+from .predictions import Model, Predictions, match_labels
+
+__all__ = ["ScoredSamples", "scored_samples"]
+
+
+@dataclass(frozen=True)
+class ScoredSamples:
+    """Labels as those of the model, weights, groups, and the predictions of each model."""
+
+    labels: np.ndarray | None
+    weights: np.ndarray
+    groups: np.ndarray | None
+    predictions: list[Predictions]
+    unused_columns: list[str]  # of the first model
+
+    def __len__(self) -> int:
+        return len(self.weights)
+
+
+def scored_samples(parts: Iterable[Table], models: Sequence[Model], label: str | None) -> ScoredSamples:
+    """Return the predictions of models; ``label`` names the column of labels in errors."""
+    labels, weights, groups, known = [], [], [], {}  # type: ignore[var-annotated]
+    predictions: list[list[Predictions]] = [[] for _ in models]
+    unused: list[str] = []
+    for part in parts:
+        unused = models[0].unused_columns(part)
+        if part.labels is not None:
+            labels.append(match_labels(part.labels, models[0], label))
+            for model in models[1:]:
+                if labels[-1].tolist() != match_labels(part.labels, model, label).tolist():
+                    paths = f"{models[0].path} and {model.path}"
+                    raise ValueError(f"{paths} differ in the type of their classes.")
+        weights.append(np.ones(len(part)) if part.weights is None else part.weights)
+        if part.groups is not None:  # one object for all samples of a group
+            groups += [known.setdefault(text, text) for text in part.groups.tolist()]
+        for found, model in zip(predictions, models, strict=True):
+            found.append(model.predict(part))
+    return ScoredSamples(
+        np.concatenate(labels) if labels else None,
+        np.concatenate(weights),
+        np.array(groups, dtype=object) if groups else None,
+        [Predictions.joined(found) for found in predictions],
+        unused,
+    )
