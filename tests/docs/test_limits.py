@@ -1,14 +1,13 @@
-"""Every limit has an example, or links to a test or a measurement."""
+"""Every limit has an example, or links to a test, a measurement or a decision."""
 
 import re
 
 import pytest
 
-from tests.docs.pages import DOCS
+from tests.docs.pages import DOCS, Page
 
-EVIDENCE = re.compile(
-    r"^>>> |`tests/[\w/]+\.py::\w+`|\]\((?:performance|coverage|decisions/[\w-]+)\.md(?:#[\w-]+)?\)", re.M
-)
+MEASURED = r"performance|coverage|decisions/[\w-]+|howto/adapt_to_new_data|reference/operators"
+EVIDENCE = re.compile(rf"^>>> |`tests/[\w/]+\.py(?:::\w+)?`|\]\((?:{MEASURED})\.md(?:#[\w-]+)?\)", re.M)
 
 
 def sections(text):
@@ -23,6 +22,13 @@ LIMITS = sections((DOCS / "limits.md").read_text(encoding="utf-8"))
 @pytest.mark.parametrize("title", LIMITS)
 def test_limit_has_evidence(title):
     assert EVIDENCE.search(LIMITS[title])
+
+
+def test_every_row_of_a_table_has_evidence():
+    tables = Page(DOCS / "limits.md").tables()
+    cells = [cell for table in tables for cell in table.column("shown by")]
+    assert len(cells) == sum(len(table.rows) for table in tables) > 50
+    assert not [cell for cell in cells if cell != "example" and not EVIDENCE.search(cell)]
 
 
 def test_sections_and_evidence_are_found():
