@@ -38,7 +38,7 @@ WAYS = {
     "float32 memory map": "map",
     "float64 memory map": "map double",
     "float32 memory map, StandardScaler in front, fitted before": "map scaler fitted",
-    "the same, hoist=False": "map scaler fitted each",
+    "the same, precompute=False": "map scaler fitted each",
     "the same, scaler fitted by fit": "map scaler",
     "float32 memory map, chunks of 50,000 rows by partial_fit": "map chunks",
     "CSR matrix, a tenth of the rows, ten times the columns, 1 % not zero": "sparse",
@@ -99,7 +99,7 @@ def measure(way: str, n_samples: int, folder: str) -> None:
     model = make_pipeline(StandardScaler(), LogisticRegression()) if "scaler" in way else LogisticRegression()
     if "fitted" in way:
         model.fit(small, small[:, 0] > 0)
-    trainer = OrtGradientOptimizer(model, hoist="each" not in way, **OPTIONS)
+    trainer = OrtGradientOptimizer(model, precompute="each" not in way, **OPTIONS)
     with Peak() as peak:
         if "chunks" not in way:
             trainer.fit(X, y)

@@ -11,7 +11,10 @@ from sklearn.base import BaseEstimator
 
 from .exceptions import PluginError
 
-__all__ = ["CheckedParameters", "ParameterNames"]
+__all__ = ["OTHER_NAMES", "CheckedParameters", "ParameterNames"]
+
+#: Names of parameters of estimators that are accepted beside the present ones.
+OTHER_NAMES = {"hoist": "precompute"}
 
 
 class ParameterNames(BaseEstimator):

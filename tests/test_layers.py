@@ -54,7 +54,7 @@ ALLOWED = {
     "problem": BELOW_PROBLEM | {"targets", "boosting"},
     "inference": BELOW_INFERENCE,
     "saving": {"graphs"},
-    "fitting": BELOW_INFERENCE | {"inference", "saving"},
+    "fitting": BELOW_INFERENCE | {"inference", "saving", "parameters"},
     "estimators": BELOW_ESTIMATORS | {"conversion", "parameters", "_version"},
     "functions": BELOW_ESTIMATORS | {"estimators", "transforms"},
     "intervals": BELOW_ESTIMATORS | {"conversion", "estimators", "_version"},
@@ -68,7 +68,8 @@ ALLOWED = {
     "lifecycle": BELOW_ESTIMATORS
     | {"callbacks", "estimators", "evaluation", "functions", "inspection", "_version"},
     "compress": BELOW_ESTIMATORS | {"estimators", "evaluation"},
-    "cli": BELOW_ESTIMATORS | {"compress", "estimators", "evaluation", "inspection", "lifecycle", "_version"},
+    "cli": BELOW_ESTIMATORS
+    | {"compress", "estimators", "evaluation", "inspection", "lifecycle", "parameters", "_version"},
     "__main__": {"cli"},
     "": {"estimators", "intervals", "_version"},
 }

@@ -14,6 +14,7 @@ from sklearn.utils._param_validation import validate_parameter_constraints
 
 from .. import plugins
 from ..learning_rates import resolve_learning_rate
+from ..parameters import OTHER_NAMES
 from ..problem.configuration import check_scoring
 
 __all__ = [
@@ -91,7 +92,8 @@ def add_parameters(parser: argparse.ArgumentParser, estimator: type) -> None:
             }
         else:
             settings |= {"type": literal, "metavar": "VALUE"}
-        group.add_argument(f"--{name.replace('_', '-')}", **settings)
+        names = [name, *(other for other, present in OTHER_NAMES.items() if present == name)]
+        group.add_argument(*(f"--{name.replace('_', '-')}" for name in names), **settings)
 
 
 def add_nested(parser: argparse.ArgumentParser) -> None:

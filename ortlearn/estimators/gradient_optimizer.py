@@ -78,10 +78,10 @@ class OrtGradientOptimizer(BaseOrtGradientEstimator):
     dtype : {"auto", "float32", "float64"}, default="auto"
         Type in which a scikit-learn estimator is converted and trained. ``"auto"`` is float32, or float64 if
         float32 changes predictions of the fitted estimator, with a ``PrecisionWarning``.
-    hoist : bool, default=True
+    precompute : bool, default=True
         Whether to compute parts of the graph that depend only on X and on frozen weights, such as
         preprocessing, once before the training. Results that exceed 2 GiB and the size of X are computed for
-        each batch.
+        each batch. ``hoist`` is another name of this parameter.
     early_stopping : bool, default=False
         Whether to stop when ``scoring`` does not improve on validation samples, which are ``X_val`` or a
         ``validation_fraction`` of X, and to keep the best weights.
@@ -135,8 +135,9 @@ class OrtGradientOptimizer(BaseOrtGradientEstimator):
     Attributes
     ----------
     onnx_ : onnx.ModelProto
-        Trained model, for inference: a scikit-learn model with fused operators if available, as
-        ``get_trained_onnx()`` returns it, an ONNX file with the original names of its weights.
+        Trained model, for inference: a scikit-learn model with fused operators if available, an ONNX file
+        with the original names of its weights. ``get_trained_onnx()`` returns a copy of it, and with
+        ``fused=False`` the model without fused operators.
     trained_coef_ : dict of str to ndarray
         Trained weights by name, in the form that they have in the graph, which ``weights_to_train_``
         describes.

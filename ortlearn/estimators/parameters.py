@@ -6,7 +6,7 @@ import copy
 import difflib
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from numbers import Integral, Real
 from typing import Any
@@ -17,7 +17,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from .. import conversion, plugins
 from ..exceptions import PluginError
-from ..parameters import ParameterNames
+from ..parameters import OTHER_NAMES, ParameterNames
 from .display import DisplayMixin
 
 __all__ = ["Parameters"]
@@ -34,12 +34,21 @@ NEEDS_NO_LABELS = ("clusterer", "density_estimator")
 TRANSFORM = (None, "transformer", "clusterer")
 
 
+def _by_present_names(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return parameters by their present names."""
+    for other, name in OTHER_NAMES.items():
+        if other in given and name in given:
+            raise ValueError(f"{other!r} is another name of {name!r}: pass one of them.")
+    return {OTHER_NAMES.get(name, name): value for name, value in given.items()}
+
+
 def _named_arguments(function: Callable[..., None]) -> Callable[..., None]:
-    """Return a constructor whose errors about arguments name the class, and similar parameters."""
+    """Return a constructor that accepts other names, and whose errors name the class and similar ones."""
     signature = inspect.signature(function)
 
     @functools.wraps(function)
     def construct(self: Any, *args: Any, **kwargs: Any) -> None:
+        kwargs = _by_present_names(kwargs)
         try:
             function(self, *args, **kwargs)
         except TypeError:
@@ -86,7 +95,7 @@ class Parameters(DisplayMixin, MetaEstimatorMixin, ParameterNames):
         "verbose": ["verbose"],
         "exc": ["boolean"],
         "dtype": [StrOptions({"auto", "float32", "float64"})],
-        "hoist": ["boolean"],
+        "precompute": ["boolean"],
         "early_stopping": ["boolean"],
         "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
         "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
@@ -125,7 +134,7 @@ class Parameters(DisplayMixin, MetaEstimatorMixin, ParameterNames):
         verbose: int = 0,
         exc: bool = True,
         dtype: Any = "auto",
-        hoist: bool = True,
+        precompute: bool = True,
         early_stopping: bool = False,
         validation_fraction: float = 0.1,
         n_iter_no_change: int = 10,
@@ -162,7 +171,7 @@ class Parameters(DisplayMixin, MetaEstimatorMixin, ParameterNames):
         self.verbose = verbose
         self.exc = exc
         self.dtype = dtype
-        self.hoist = hoist
+        self.precompute = precompute
         self.early_stopping = early_stopping
         self.validation_fraction = validation_fraction
         self.n_iter_no_change = n_iter_no_change
@@ -178,6 +187,15 @@ class Parameters(DisplayMixin, MetaEstimatorMixin, ParameterNames):
         self.lora = lora
         self.output_name = output_name
         self.max_seconds = max_seconds
+
+    @property
+    def hoist(self) -> bool:
+        """Another name of ``precompute``."""
+        return self.precompute
+
+    @hoist.setter
+    def hoist(self, value: bool) -> None:
+        self.precompute = value
 
     def set_params(self, **params: Any) -> Any:
         """Set parameters, including those of nested objects (``learning_rate__eta0``).
@@ -195,8 +213,10 @@ class Parameters(DisplayMixin, MetaEstimatorMixin, ParameterNames):
         Raises
         ------
         ValueError
-            If a parameter is unknown, or belongs to a plugin that is given by its name or a number.
+            If a parameter is unknown, is given by both of its names, or belongs to a plugin that is given by
+            its name or a number.
         """
+        params = _by_present_names(params)
         for key in params:
             name, nested, _ = key.partition("__")
             value = params.get(name, getattr(self, name, None))

@@ -20,6 +20,7 @@ from ..fitting.resumed_training import record_of, state_of
 from ..fitting.saved_types import TYPES
 from ..graphs import initializer_arrays
 from ..onnx_files.loading import read_onnx
+from ..parameters import OTHER_NAMES
 from ..problem.input_validation import InputFeatures
 from ..problem.problem import Problem
 from ..saving.decoder import Decoder, read_model
@@ -101,7 +102,8 @@ def estimator_of(content: Content, trusted: Sequence[str] = ()) -> BaseOrtGradie
     decoder, record = Decoder(TYPES, content.files, (*trusted, *OWN)), record_of(content)
     problem, features = (decoder.decode(record[name]) for name in ("problem", "features"))
     fitted = _fitted_of(problem, features, state_of(record, decoder))
-    values = {name: decoder.decode(value) for name, value in record["parameters"].items()}
+    given = record["parameters"].items()
+    values = {OTHER_NAMES.get(name, name): decoder.decode(value) for name, value in given}
     cls = CLASSES[content.manifest["summary"]["estimator"]]
     known = signature(cls.__init__).parameters
     if not values.keys() <= known.keys():

@@ -17,6 +17,7 @@ from ..exceptions import OrtlearnError, ResumedWarning, SavedFileError, warn_use
 from ..learning_rates.resolve import resolve_learning_rate
 from ..losses.resolve import resolve_loss
 from ..onnx_files.loading import is_onnx_source
+from ..parameters import OTHER_NAMES
 from ..penalties.resolve import resolve_penalty
 from ..problem.problem import Problem
 from ..runtime.onnxruntime_module import runtime
@@ -160,7 +161,7 @@ def _differing(
 
 def _resolved(texts: Mapping[str, str]) -> dict[str, str]:
     """Return texts in which names of plugins and rates are the objects that they stand for."""
-    resolved = dict(texts)
+    resolved = {OTHER_NAMES.get(name, name): text for name, text in texts.items()}
     for name, resolve in RESOLVERS.items():
         text = texts.get(name, "")
         with suppress(OrtlearnError, ValueError):  # not the name of a plugin, such as "auto"; not a number

@@ -204,7 +204,7 @@ def _task(configuration: Configuration, start: Start) -> tuple[TrainingTask, Pre
     runtime = configuration.runtime
     task = start.problem.task(start.data.sample_weight is not None, start.n_samples, start.state.n_seen)
     task = of_unseen_members(start.problem, with_anchor(task, start), start.data)
-    if configuration.hoist or needs_hoisting(task):
+    if configuration.precompute or needs_hoisting(task):
         return split_prefix(task, start.data, runtime.device, runtime.n_jobs)
     return task, None
 

@@ -167,7 +167,7 @@ class Configuration:
     shuffle: bool
     warm_start: bool
     keep_better: bool
-    hoist: bool
+    precompute: bool
     exc: bool
     verbose: int
     random_state: Any

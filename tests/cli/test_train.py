@@ -222,6 +222,8 @@ def test_every_parameter_is_an_option_with_its_description():
 def test_defaults_of_the_estimator():
     assert given_parameters(parsed(), OrtGradientOptimizer) == {"warm_start": True}
     assert given_parameters(parsed("--no-warm-start"), OrtGradientOptimizer) == {"warm_start": False}
+    other = given_parameters(parsed("--no-hoist"), OrtGradientOptimizer)  # another name of precompute
+    assert other == {"warm_start": True, "precompute": False}
     assert parsed("--weights-to-train", "a", "--weights-to-train", "b*").weights_to_train == ["a", "b*"]
 
 

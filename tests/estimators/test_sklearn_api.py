@@ -9,8 +9,9 @@ from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.neural_network import MLPClassifier, MLPRegressor
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.utils._param_validation import InvalidParameterError
 
 from ortlearn.learning_rates import LearningRateAdam, LearningRateSGD
 from ortlearn.losses import ElasticLoss
@@ -103,6 +104,26 @@ def test_nested_parameters_of_a_named_plugin(name, value, optimizer):
         model.set_params(**{f"{name}__eta0": 1.0})
     with pytest.raises(ValueError, match="Invalid parameter 'nothing'"):
         model.set_params(nothing=3)
+
+
+def test_other_name_of_a_parameter(optimizer, diabetes):
+    model = optimizer(Ridge(), hoist=False, learning_rate="SGD", max_iter=1, random_state=0)
+    parameters = model.get_params()
+    assert parameters["precompute"] is False and "hoist" not in parameters
+    assert "precompute=False" in repr(model)
+    assert clone(model).precompute is clone(model).hoist is False
+    assert model.set_params(hoist=True).precompute is True
+    model.hoist = False
+    assert model.precompute is False
+    pipeline = Pipeline([("scaler", StandardScaler()), ("trainer", model)]).set_params(trainer__hoist=True)
+    assert pipeline[-1].precompute is True
+    search = GridSearchCV(model, {"hoist": [False, True]}, cv=2, error_score="raise").fit(*diabetes)
+    assert search.best_estimator_.precompute is search.best_params_["hoist"]
+    for both in (optimizer, model.set_params):
+        with pytest.raises(ValueError, match="'hoist' is another name of 'precompute': pass one"):
+            both(estimator=Ridge(), hoist=True, precompute=True)
+    with pytest.raises(InvalidParameterError, match="'precompute' parameter"):
+        model.set_params(hoist="no").fit(*diabetes)
 
 
 def test_wrapped_estimator_is_not_changed(optimizer, diabetes):

@@ -160,7 +160,7 @@ def test_pipeline_is_fitted_on_the_first_buffer(optimizer, rows):
     scaled = scaler.transform(X).astype(np.float32)
     in_memory = optimizer(LogisticRegression(), shuffle=False, **OPTIONS).fit(scaled, y)
     np.testing.assert_allclose(found.to_sklearn()[1].coef_, in_memory.coef_, rtol=1e-3, atol=1e-5)
-    whole = optimizer(make_pipeline(StandardScaler(), LogisticRegression()), hoist=False, **OPTIONS)
+    whole = optimizer(make_pipeline(StandardScaler(), LogisticRegression()), precompute=False, **OPTIONS)
     same(whole.fit(X, y), whole.fit_stream(cut(10, X, y)))
 
 

@@ -119,7 +119,7 @@ def test_hoisted_convolutions(both):
     X, y = file.samples(20)
     options = {"batch_size": 6, "weights_to_train": ["v", "c"]}
     for kind in both:
-        one, two = (trainer(kind, file, **options, hoist=hoist).fit(X, y) for hoist in (True, False))
+        one, two = (trainer(kind, file, **options, precompute=hoist).fit(X, y) for hoist in (True, False))
         np.testing.assert_allclose(one.trained_coef_["v"], two.trained_coef_["v"], rtol=1e-4)
 
 

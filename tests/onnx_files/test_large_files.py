@@ -92,7 +92,7 @@ def table():
 
 
 @pytest.mark.parametrize("cls", [OrtGradientOptimizer, OrtGradientForwardBackwardOptimizer])
-@pytest.mark.parametrize("options", [{}, {"hoist": False}, {"weights_to_train": ["projection"]}])
+@pytest.mark.parametrize("options", [{}, {"precompute": False}, {"weights_to_train": ["projection"]}])
 @pytest.mark.parametrize("opset", [11, 18])
 def test_same_weights_as_in_memory(tmp_path, table, cls, opset, options):
     path, (X, y) = write_model(tmp_path, table, opset=opset), samples(1000)
@@ -123,7 +123,7 @@ def test_python_loss(tmp_path, table):
         return ((scores - labels) ** 2 / 2).sum(axis=1), scores - labels
 
     path, (X, y) = write_model(tmp_path, table), samples(1000)
-    cls, options = OrtGradientForwardBackwardOptimizer, {"hoist": False, "random_state": 0}
+    cls, options = OrtGradientForwardBackwardOptimizer, {"precompute": False, "random_state": 0}
     found = trainer(cls, path, learning_loss=FunctionLoss(squares), **options).fit(X, y)
     expected = trainer(cls, path, **options).fit(X, y)
     for name, array in expected.trained_coef_.items():
@@ -283,7 +283,7 @@ X = np.vstack([rng.integers(0, 1000, size=(30, 3)), rng.integers(rows - 10, rows
 y = np.repeat([[1.0], [-1.0]], 30, axis=0).astype(np.float32)
 for cls, hoist in ((OrtGradientOptimizer, True), (OrtGradientForwardBackwardOptimizer, False)):
     found = cls(sys.argv[1], ["projection", "coef", "intercept"], learning_loss="squared_error",
-                learning_rate=LearningRateAdam(0.02), hoist=hoist, max_iter=100, warm_start=True,
+                learning_rate=LearningRateAdam(0.02), precompute=hoist, max_iter=100, warm_start=True,
                 keep_better=False, random_state=0).fit(X, y)
     assert found.score(X, y) > 0.9, found.score(X, y)
 status = Path("/proc/self/status")  # ru_maxrss begins with that of the process of the tests

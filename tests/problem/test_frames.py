@@ -299,7 +299,7 @@ def test_target_encoder_with_and_without_hoisting(optimizer, people):
     encoder = make_column_transformer((TargetEncoder(), ["kind"]), (StandardScaler(), ["age"]))
     fitted = make_pipeline(encoder, Ridge()).fit(X, y)
     weights = [
-        optimizer(fitted, hoist=hoist, max_iter=3, random_state=0).fit(X, y).trained_coef_
+        optimizer(fitted, precompute=hoist, max_iter=3, random_state=0).fit(X, y).trained_coef_
         for hoist in (True, False)
     ]
     for name, array in weights[0].items():

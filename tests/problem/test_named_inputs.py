@@ -70,7 +70,7 @@ def test_model_with_loss(hoist, optimizer, houses):
     X, _ = houses
     y = 2 * X["size"] - X["floor"]
     model = optimizer(
-        parser.parse_model(OWN_LOSS), learning_rate=0.05, max_iter=40, random_state=0, hoist=hoist
+        parser.parse_model(OWN_LOSS), learning_rate=0.05, max_iter=40, random_state=0, precompute=hoist
     )
     model.fit({"size": X["size"], "floor": X["floor"]}, y)
     np.testing.assert_allclose(model.trained_coef_["coef"].ravel(), [2, -1], atol=0.1)

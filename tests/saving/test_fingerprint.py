@@ -53,7 +53,7 @@ CHANGES = {
     "class_weight": None,
     "warm_start": True,
     "keep_better": False,
-    "hoist": False,
+    "precompute": False,
     "shuffle": False,
     "early_stopping": True,
     "validation_fraction": 0.2,
@@ -139,7 +139,7 @@ def test_differences_are_named_once(kind, begun):
         "clip_norm": 1.0,
         "clip_value": 1.0,
         "average": 3,
-        "hoist": False,
+        "precompute": False,
         "shuffle": False,
         "dtype": "float64",
     }

@@ -140,7 +140,7 @@ def test_no_preprocessing_in_the_loop(wine):
     found, weights = {}, {}
     for hoist in (True, False):
         optimizer = OrtGradientOptimizer(
-            pipeline, hoist=hoist, max_iter=3, random_state=0, learning_rate=1e-4, batch_size=16
+            pipeline, precompute=hoist, max_iter=3, random_state=0, learning_rate=1e-4, batch_size=16
         ).fit(X, y)
         model = optimizer._fitted.step.graphs()["epoch"]
         found[hoist] = Counter(node.op_type for node in loop_of(model).node)
