@@ -237,7 +237,7 @@ def test_a_trained_operator_still_needs_one(diabetes):
     with pytest.raises(GradientError, match="Det"):
         OrtGradientOptimizer(model, ["first", "coef"], max_iter=1).fit(X, y)
     with pytest.raises(GradientError, match="Det"):
-        OrtGradientOptimizer(model, ["first", "coef"], max_iter=1, hoist=False).fit(X, y)
+        OrtGradientOptimizer(model, ["first", "coef"], max_iter=1, precompute=False).fit(X, y)
 
 
 def test_frozen_layer_is_hoisted_and_exported(diabetes):
@@ -246,7 +246,7 @@ def test_frozen_layer_is_hoisted_and_exported(diabetes):
     names = OrtGradientOptimizer(model, max_iter=1, random_state=0).fit(X, y).weights_to_train_
     last = list(names)[-2:]
     results = [
-        OrtGradientOptimizer(model, last, hoist=hoist, warm_start=True, max_iter=2, random_state=0).fit(X, y)
+        OrtGradientOptimizer(model, last, precompute=hoist, warm_start=True, max_iter=2, random_state=0).fit(X, y)
         for hoist in (True, False)
     ]
     hoisted, whole = results
@@ -275,7 +275,7 @@ def test_a_model_for_a_fixed_number_of_samples(hoisted, diabetes):
     free, fixed = (
         OrtGradientOptimizer(
             parser.parse_model(text.replace("N", samples)),
-            hoist=hoisted,
+            precompute=hoisted,
             max_iter=2,
             random_state=0,
             batch_size=4,
