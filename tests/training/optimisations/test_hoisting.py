@@ -246,8 +246,10 @@ def test_frozen_layer_is_hoisted_and_exported(diabetes):
     names = OrtGradientOptimizer(model, max_iter=1, random_state=0).fit(X, y).weights_to_train_
     last = list(names)[-2:]
     results = [
-        OrtGradientOptimizer(model, last, precompute=hoist, warm_start=True, max_iter=2, random_state=0).fit(X, y)
-        for hoist in (True, False)
+        OrtGradientOptimizer(model, last, precompute=value, warm_start=True, max_iter=2, random_state=0).fit(
+            X, y
+        )
+        for value in (True, False)
     ]
     hoisted, whole = results
     assert sorted(hoisted.trained_coef_) == sorted(last)
