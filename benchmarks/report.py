@@ -19,10 +19,8 @@ __all__ = ["write_report"]
 HEAD = """\
 # Performance
 
-Time per batch, time of a fit, memory and start-up time of ortlearn and of other packages. A *ratio* is the
-time of `OrtGradientOptimizer` divided by that of the other package: below 1, `OrtGradientOptimizer` is
-faster. Compare ratios rather than microseconds: they are measured in one run in which the packages take
-turns.
+A *ratio* is the time of `OrtGradientOptimizer` divided by that of the other package: below 1, it is faster.
+Compare ratios rather than microseconds: the packages take turns in one run ([method](#method)).
 """
 
 SUMMARY = """\
@@ -34,18 +32,15 @@ Ratios of the main cases.
 HOW = f"""\
 ## Method
 
-Each contender runs in a separate process on one or two cores, with the same number of threads. In every round
-the contenders run one after the other. All train the same network from the same weights on the same float32
-samples, with the same rate and momentum. The time per batch is the time of a long fit minus that of a fit of
-one epoch, divided by the number of additional batches: it includes shuffling, selecting samples, forward
-pass, gradient and update, but not conversion and compilation. Times are medians over the rounds, ratios are
-medians of the ratios of each round. "Not resolved" means that in some round the long fit was not slower
-than the short one, because the noise was larger than the time of the batches.
+Each contender runs in a separate process, with the same number of threads, and trains the same network from
+the same weights on the same float32 samples, with the same rate and momentum. The time per batch is the time
+of a long fit minus that of a fit of one epoch, divided by the number of additional batches: it includes
+shuffling and selecting samples, but not conversion and compilation. Times and ratios are medians over the
+rounds. "Not resolved" means that the noise was larger than the time of the batches.
 
-- torch selects samples by `index_select` and uses its fused optimizer, without a DataLoader.
-- torch cannot be imported by the other contenders: onnxruntime-training imports it if it is installed, which
-  adds a second to the first fit.
-- skorch runs with its defaults, including its DataLoader, but without validation and printing.
+- torch selects samples by `index_select` and uses its fused optimizer, without a DataLoader. The other
+  contenders cannot import it.
+- skorch runs with its defaults, but without validation and printing.
 - JAX runs an epoch as one jitted `lax.scan` over sample indices; weights are donated.
 - SGDRegressor and SGDClassifier update after every sample: their time is that of one batch of samples.
 

@@ -15,26 +15,19 @@ __all__ = ["page", "shortfalls"]
 RIGHT, TRAINED = 0.9, 8
 INTRODUCTION = """# ONNX files from other sources
 
-`make real-files` downloads the wheels of {wheels}, and writes this page about the models in them, the
-models and test graphs in the wheel of onnx, models exported by skl2onnx and onnxmltools at several
-opsets, and graphs of every opset from 7 to 25. Each model is loaded, differentiated with respect to its
-weights and inputs, and trained if it has a batch dimension.
+`make real-files` writes this page about the models in the wheels of {wheels}, the models and test
+graphs in the wheel of onnx, models exported by skl2onnx and onnxmltools at several opsets, and graphs of
+every opset from 7 to 25.
 
-**derivative** compares the gradient of a random weighted sum of the outputs with finite differences along
-random directions, in float32, or in float64 if rounding errors are too large. It is "right" up to a
-relative error of 2 %. The step is the smallest one whose difference is a hundred times the rounding error
-and agrees with that of half the step, so that the slope is clearly not zero. Weights with a single
-repeated value are placeholders, and replaced by random weights.
-
-**error** is the largest relative error of the derivative.
+**derivative** compares the gradient of a random weighted sum of the outputs, with respect to weights and
+inputs, with finite differences along random directions. It is "right" up to a relative error of 2 %;
+**error** is the largest one. Weights with a single repeated value are replaced by random weights.
 
 **trained** is "yes" if `OrtGradientOptimizer` trains the model for five epochs of Adam, and the exported
 model has the inputs, outputs and types of the file and different predictions. Otherwise it is the reason.
-Files with more than {largest:,} weights are not trained. Inputs without a dimension of samples, such as
-initial states, are zero.
+Files with more than {largest:,} weights are not trained.
 
-**step** is the time of forward and backward divided by the time of a forward pass, for one or two
-samples.
+**step** is the time of forward and backward divided by the time of a forward pass.
 
 {machine}.
 
@@ -95,4 +88,4 @@ def _row(source: Source, attempt: Attempt) -> str:
         source.name, source.origin, source.licence, attempt.opset, operators, attempt.derivative, numbers[0],
         attempt.trained, numbers[1] if attempt.ratio == attempt.ratio else "",
     )  # fmt: skip
-    return f"| {' | '.join(str(cell).replace('|', '/') for cell in cells)} |"
+    return f"| {' | '.join(str(cell).replace('|', '/').strip() for cell in cells)} |"

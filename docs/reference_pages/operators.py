@@ -97,15 +97,11 @@ def operators_page(states: dict[tuple[str, str], str]) -> str:
     for domain, title in _DOMAINS.items():
         own = {name: state for (other, name), state in states.items() if other == domain}
         counts = ", ".join(f"{list(own.values()).count(state)} {state}" for state in STATES)
-        lines = [
-            f"## {title}",
-            "",
-            f"{len(own)} operators: {counts}.",
-            "",
-            "| operator | gradient |",
-            "|---|---|",
-        ]
-        parts.append("\n".join([*lines, *(f"| {name} | {state} |" for name, state in own.items())]) + "\n")
+        lines = [f"## {title}", "", f"{len(own)} operators: {counts}."]
+        for state in STATES:
+            if names := [name for name, found in own.items() if found == state]:
+                lines += ["", f"**{state}**: {', '.join(names)}."]
+        parts.append("\n".join(lines) + "\n")
     parts.append(
         "---\n\n`make docs` generates this page from the registry of rules and the schemas of onnx.\n"
     )
