@@ -78,7 +78,7 @@ def plans_table(costs: Costs) -> str:
                 ]
             )
     titles = [
-        "rows × columns",
+        "samples × columns",
         "workers",
         "training",
         "rounds",
@@ -110,7 +110,7 @@ def ratio_text(times: Times) -> str:
     ratios = [a / b for a, b in zip(times.one, times.two, strict=True)]
     network = f"{SCALED[0]}-{'-'.join(map(str, SCALED[1]))}-1"
     return (
-        f"A pass of `DaskOrtGradientOptimizer` over two shards of {ROWS_OF_SHARD:,} rows (network "
+        f"A pass of `DaskOrtGradientOptimizer` over two shards of {ROWS_OF_SHARD:,} samples (network "
         f"{network}, batches of {BATCH}) takes {one:.2f} s on one process and {two:.2f} s on two, rounds "
         f"included: a ratio of **{one / two:.2f}**, of the fastest passes. Ratios of {len(ratios)} trainings "
         f"in turns are {min(ratios):.2f} to {max(ratios):.2f}."
@@ -131,7 +131,7 @@ def page_part(times: Times, day: str) -> str:
             f"A sum of {fixed:.2f} ms, {per_shard:.2f} ms for each shard and {1e6 * per_byte:.2f} ms for "
             f"each megabyte of each shard is within {100 * costs.rounds.error:.0f} % of them.",
             ratio_text(times),
-            f"Microseconds of a row of a pass, one thread, Adam, batches of {BATCH}:",
+            f"Microseconds of a sample of a pass, one thread, Adam, batches of {BATCH}:",
             table(["columns", "weights", "µs"], rows),
             f"A sum of {constant:.2f} µs, {1e3 * per_column:.2f} ns for each column and "
             f"{1e3 * per_weight:.3f} ns for each weight is within {100 * costs.rows.error:.0f} % of them.",

@@ -167,8 +167,8 @@ def compare_sides(folder: Path, rounds: int, models: Sequence[str]) -> Sheet:
         figures |= {f"{model}: seconds from parquet / in memory": memory / stream}
         figures |= {f"{model}: MiB above the interpreter": most}
         rows.append([model, f"{stream:,.0f}", f"{memory:,.0f}", f"{stream / memory:.0%}", f"{most:.0f} MiB"])
-    header = ["model", "from parquet, rows/s", "in memory, rows/s", "parquet / memory", "added memory"]
-    text = f"Passes over {_count(folder):,} rows of {N_FEATURES} float32 columns, in batches of {BATCH}."
+    header = ["model", "from parquet, samples/s", "in memory, samples/s", "parquet / memory", "added memory"]
+    text = f"Passes over {_count(folder):,} samples of {N_FEATURES} float32 columns, in batches of {BATCH}."
     return Sheet(text, header, rows, figures)
 
 

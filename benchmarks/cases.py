@@ -55,7 +55,7 @@ class Case:
         """Title in the report."""
         kind = self.task if len(self.layers) > 2 else {"regression": "linear regression"}.get(self.task)
         shape = "-".join(map(str, self.layers))
-        return f"{shape} {kind or 'logistic regression'}, {self.rows:,} rows, batches of {self.batch_size}"
+        return f"{shape} {kind or 'logistic regression'}, {self.rows:,} samples, batches of {self.batch_size}"
 
     @property
     def n_batches(self) -> int:
@@ -119,17 +119,17 @@ def scaling_cases(quick: bool = False) -> dict[str, list[tuple[int, Case]]]:
     """
     rows, widths = 6_000, (50, 10)
     values = {
-        "rows": (1_500, 6_000, 24_000, 96_000),
+        "samples": (1_500, 6_000, 24_000, 96_000),
         "features": (30, 100, 300, 1_000),
         "batch size": (5, 15, 50, 150, 500),
         "depth": (1, 2, 4, 8),
     }
     if quick:
         rows, values = 60, {what: found[:2] for what, found in values.items()}
-        values["rows"] = (60, 120)
+        values["samples"] = (60, 120)
     base = _regression("scaling", (100, *widths, 1), rows, 15, 1e-4)
     change = {
-        "rows": lambda n: replace(base, rows=n),
+        "samples": lambda n: replace(base, rows=n),
         "features": lambda n: replace(base, layers=(n, *widths, 1)),
         "batch size": lambda n: replace(base, batch_size=n),
         "depth": lambda n: replace(base, layers=(100, *(50,) * n, 1)),

@@ -100,7 +100,7 @@ def plot_growth(growth: dict[str, Any], path: Path) -> None:
         axis.yaxis.set_major_formatter(FuncFormatter(lambda y, _: f"{y:,.0f}"))
         axis.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
         axis.set_xlabel(what)
-        axis.set_ylabel(f"microseconds per {'epoch' if what == 'rows' else 'batch'}")
+        axis.set_ylabel(f"microseconds per {'epoch' if what == 'samples' else 'batch'}")
         axis.legend(fontsize="small")
     figure.savefig(path, dpi=110)
     pyplot.close(figure)

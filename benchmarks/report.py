@@ -51,7 +51,7 @@ WRITTEN = "---\n\n`make bench` writes this page from one run; manual edits are o
 
 #: Alternative texts of the figures.
 BARS = "Bars: time per batch of every package in every case, divided by that of OrtGradientOptimizer"
-CURVES = "Cost of an epoch over rows, and of a batch over features, batch size and depth, log-log scales"
+CURVES = "Cost of an epoch over samples, and of a batch over features, batch size and depth, log-log scales"
 
 
 def _head(results: dict[str, Any]) -> str:

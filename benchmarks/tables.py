@@ -135,7 +135,7 @@ def growth_table(growth: dict[str, Any]) -> str:
     names = list(next(iter(growth.values()))["times"])
     rows = []
     for what, found in growth.items():
-        unit = "an epoch" if what == "rows" else "a batch"
+        unit = "an epoch" if what == "samples" else "a batch"
         slopes = [f"{slope(found['values'], found['times'][name]):.2f}" for name in names]
         rows.append([f"{unit} against {what}", f"{found['values'][0]} to {found['values'][-1]}", *slopes])
     return table(["cost of", "values", *map(_label, names)], rows, left=2)

@@ -73,7 +73,7 @@ def _figure(section: str, name: str) -> Find:
 
 
 def _rows(results) -> float:
-    found = results["growth"]["rows"]
+    found = results["growth"]["samples"]
     return slope(found["values"], found["times"][OURS])
 
 
@@ -109,7 +109,7 @@ TARGETS = (
     Target("text: first epoch / fit", _figure("models", f"{TEXT}: first epoch / fit"), 4.0),
     Target("text: to_sklearn / fit", _figure("models", f"{TEXT}: to_sklearn / fit"), 1.0),
     Target(
-        "Ridge on 500 rows: seconds to the end of the first epoch",
+        "Ridge on 500 samples: seconds to the end of the first epoch",
         _figure("models", "Ridge, 500 x 20: seconds to the first epoch"),
         0.015,
     ),
@@ -123,11 +123,11 @@ TARGETS = (
         1.0,
     ),
     Target(
-        "predictor(), one row: microseconds above InferenceSession.run",
+        "predictor(), one sample: microseconds above InferenceSession.run",
         _figure("predictions", "predictor, most microseconds"),
         5.0,
     ),
-    Target("predict, one row / Ridge's own", _figure("predictions", "predict, float32 / Ridge's"), 1.2),
+    Target("predict, one sample / Ridge's own", _figure("predictions", "predict, float32 / Ridge's"), 1.2),
     *(
         Target(
             f"from parquet, two cores, {model}: seconds of a pass / in memory",
@@ -138,7 +138,7 @@ TARGETS = (
     ),
     Target("seconds to SGDRegressor's loss / its own", _to_loss("sgd-regressor"), 1.0),
     Target("seconds to SGDClassifier's loss / its own", _to_loss("sgd-classifier"), 1.0),
-    Target("cost of an epoch against rows, log-log slope", _rows, 1.05, 0.95),
+    Target("cost of an epoch against samples, log-log slope", _rows, 1.05, 0.95),
     Target(
         "1,000,000 x 100 float32: peak memory of a training / the data",
         lambda results: results["memory"]["million"]["peaks"][OURS] / results["memory"]["million"]["data"],
@@ -195,5 +195,5 @@ SUMMARY: tuple[tuple[str, str, Find], ...] = (
         _figure("models", f"{FOREST}: first epoch / fit"),
     ),
     ("27 candidates of a search, Ridge", "GridSearchCV", _figure("searches", f"Ridge, SGD, {GRID}")),
-    ("predict on one row", "Ridge.predict", _figure("predictions", "predict, float32 / Ridge's")),
+    ("predict on one sample", "Ridge.predict", _figure("predictions", "predict, float32 / Ridge's")),
 )

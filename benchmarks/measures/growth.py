@@ -1,4 +1,4 @@
-"""How the cost grows with rows, features, size of a batch and depth: slopes on a log-log scale."""
+"""How the cost grows with samples, features, size of a batch and depth: slopes on a log-log scale."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def growth(team: Team, names: list[str], plan: Plan) -> dict[str, dict[str, Any]
             for _ in range(plan.rounds):
                 for i, (_, case) in enumerate(cases):
                     ready = team.prepare(processes, case)
-                    batches = 1 if what == "rows" else case.n_batches
+                    batches = 1 if what == "samples" else case.n_batches
                     for name in runners:
                         times[name][i].append(round_of(ready[name], epochs[i][name], batches))
             results[what] = {"values": [value for value, _ in cases], "times": times}

@@ -89,13 +89,13 @@ def page_part(runs: Sequence[Run]) -> str:
     parts = [
         f"One machine, batches of {BATCH}; figures are of {figures}:",
         one_machine_table(runs),
-        "Loss on test rows after the last pass, as a multiple of one machine's:",
+        "Loss on test samples after the last pass, as a multiple of one machine's:",
         losses_table(runs),
         "Passes to the loss that one machine has after a quarter of its passes, at the best of the rates:",
         passes_table(runs, PASSES_OF),
     ]
     if any(run.by_label for run in runs):
-        parts += ["Rows sorted by label before they are cut into shards:", losses_table(runs, by_label=True)]
+        parts += ["Samples sorted by label, then cut into shards:", losses_table(runs, by_label=True)]
     return "\n\n".join(parts)
 
 

@@ -162,5 +162,5 @@ PROBLEMS = (
     Problem("network, Adam's default rate", _network, _adam, 0.001),
     Problem("boosting's leaves, Adam", _leaves, _adam, 0.002, warm_start=True),
     Problem("sparse text, Adam", _text, _adam, 0.02),
-    Problem("network, Adam, 16 times the rows", _large_network, _adam, 0.002, n_passes=8),
+    Problem("network, Adam, 16 times the samples", _large_network, _adam, 0.002, n_passes=8),
 )

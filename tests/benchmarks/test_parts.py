@@ -66,7 +66,7 @@ def test_targets():
     target, value = found["100-50-10-1, batches of 15: time per batch / MLPRegressor's"]
     assert value == pytest.approx(0.2) and not target.reached(value) and target.reached(0.13)
     assert found["100-50-10-1, batches of 15: time per batch / JAX's"][1] is None
-    slope = found["cost of an epoch against rows, log-log slope"][0]
+    slope = found["cost of an epoch against samples, log-log slope"][0]
     assert [slope.reached(v) for v in (0.9, 1.0, 1.1)] == [False, True, False]
 
 

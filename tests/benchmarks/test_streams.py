@@ -29,7 +29,7 @@ def test_sheet_compares_both_sides():
     assert "20,000 rows" in sheet.text and [row[0] for row in sheet.rows] == [bench.MODELS[0]]
     ratio, memory = sheet.figures.values()
     assert sheet.rows[0][3:] == [f"{1 / ratio:.0%}", f"{memory:.0f} MiB"] and ratio > 0 and memory > 0
-    assert len(sheet.header) == len(sheet.rows[0]) and "rows/s" in sheet.markdown()
+    assert len(sheet.header) == len(sheet.rows[0]) and "samples/s" in sheet.markdown()
 
 
 def test_both_sides_train_the_same_model(tmp_path):

@@ -13,7 +13,7 @@ CONTENDERS = ("OrtGradientForwardBackwardOptimizer", "scikit-learn", "torch", "s
 
 def measured(network, size):
     """Return the ratios of the time per batch to that of each contender, with one thread."""
-    title = rf"^{re.escape(network)} [\w ]+, [\d,]+ rows, batches of {size}; one thread:\n\n((?:\|.*\n)+)"
+    title = rf"^{re.escape(network)} [\w ]+, [\d,]+ samples, batches of {size}; one thread:\n\n((?:\|.*\n)+)"
     lines = re.search(title, PERFORMANCE, re.MULTILINE)[1].splitlines()
     cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
     return {name: float(row[-1]) for name in CONTENDERS for row in cells if row[0].startswith(name)}
