@@ -112,11 +112,13 @@ def new_start(
     total_weight: float | None = None,
     whole: SourceTotals | None = None,
     solves: bool = False,
+    compares: bool = True,
 ) -> Start:
     """Validate the samples, and convert the model, after fitting it if it is not fitted.
 
     A warm start continues ``last``. With ``stream``, the samples are a batch of ``partial_fit``. ``whole``
     has the counts of a source of which they are the first; with ``solves``, a solver may take all at once.
+    ``compares`` says whether the predictions of the graph are compared with those of the estimator.
     """
     if last is not None and configuration.conversion.dtype == "auto":
         configuration = configuration.in_type(last.problem.dtype)
@@ -161,9 +163,10 @@ def new_start(
     problem, data = with_objective(problem, rows)
     if problem.source is None and problem.trainable.scores is not None:
         _check_shape_of_scores(problem, data, configuration.runtime)
-    precise, rows = faithful(configuration, problem, samples, features, rows)
-    if precise is not problem:
-        problem, data = with_objective(precise, rows)
+    if compares:
+        precise, rows = faithful(configuration, problem, samples, features, rows)
+        if precise is not problem:
+            problem, data = with_objective(precise, rows)
     if expected is not None:
         expected.check_known(problem.targets.classes, "the model")
     own_fit = bool(problem.doubt) and configuration.is_default and not stream and whole is None

@@ -51,6 +51,12 @@ __all__ = ["ESTIMATE", "WarmStart", "leaf_estimates", "setting_of"]
 PULLS = {"fresh": FreshPull, "restandardised": RestandardisedPull}
 #: Iterations of the solver for each candidate, from the weights of the previous one of its kind.
 ITERATIONS = 20
+#: Relative decrease of the objective in an iteration that ends the training of a candidate: far below the
+#: standard errors with which candidates are compared.
+PRECISION = 1e-5
+#: Relative decrease of the objective in an iteration that ends the training of a candidate: far below the
+#: standard errors with which candidates are compared.
+PRECISION = 1e-5
 #: Estimates of leaves: a shift of all values, quantiles of residuals, and quantiles of labels.
 ESTIMATES = ((1.0, 1.0), (1.0, 0.5), (1.0, 0.0), (0.5, 0.0), (0.0, 0.0))
 #: The one that is used without a comparison.
@@ -95,7 +101,7 @@ class WarmStart:
         measure = HeldOutSamples(runner, whole, given, numbers, classes is not None, predictions, differs)
         max_iter = min(ITERATIONS, settings.max_iter)
         short = replace(settings, max_iter=max_iter, watch=None, verbose=0, exc=False, keeps_history=False)
-        setting = setting_of(configuration, start, (step, data), short, self.growth)
+        setting = setting_of(configuration, start, (step, data), short, self.growth, precision=PRECISION)
         return choose(setting, measure, _rounds(setting)).candidate
 
 

@@ -184,16 +184,18 @@ def run_full_batch(
     *,
     pull: float = 0.0,
     toward: Weights | None = None,
+    precision: float = 0.0,
 ) -> TrainingState:
     """Train by a solver from some weights, and return the state afterwards.
 
     A solver begins anew, with the evaluations that a state to resume has recorded. ``pull`` adds a quadratic
-    penalty on the distance from the weights ``toward``, relative to the curvature of the objective.
+    penalty on the distance from the weights ``toward``, relative to the curvature of the objective. The
+    solver may end at a relative ``precision``, if this is above that of the graph's type.
     """
     solver = step.task.update.learning_rate
     assert isinstance(solver, BaseSolver)
     step.start(data, weights)
-    precision = float(np.finfo(step.task.graph.dtype).eps)
+    precision = max(precision, float(np.finfo(step.task.graph.dtype).eps))
     with progress_bar(settings.max_iter, settings.description, bool(settings.verbose)) as advance:
         log, center = EvaluationLog(state.evaluations), weights if toward is None else toward
         run = _SolverRun(step, weights, pull, center, log, settings.keeps_history)
