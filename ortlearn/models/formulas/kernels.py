@@ -65,7 +65,7 @@ def pairwise_kernel(
         return products(op, unit_rows(op, x), unit_rows(op, rows))
     if kernel in DOT_PRODUCT_KERNELS:
         return dot_product_kernel(op, products(op, x, rows), kernel, gamma, coef0, degree)
-    distances = pairwise_distances(op, x, rows, KERNEL_METRICS[kernel])
+    distances = pairwise_distances(op, x, rows, KERNEL_METRICS[kernel], smooth=True)
     if kernel == "additive_chi2":
         return op.Neg(distances)
     return exponential(op, op.Neg(op.Mul(distances, gamma)))

@@ -100,7 +100,7 @@ class _Kernel:
             shape = self.process.X_train_.shape
             x, rows = op.Div(x, scale), op.Div(rows, scale)
             op.set_type(rows, helper.np_dtype_to_tensor_dtype(op.float_dtype), shape)
-        return pairwise_distances(op, x, rows, metric)
+        return pairwise_distances(op, x, rows, metric, smooth=metric == "sqeuclidean")
 
 
 def _varies(kernel: Any) -> bool:
