@@ -133,7 +133,7 @@ class OnCluster(Given):
             own.runtime,
         )
         self._training = _ShardSource(*parts)
-        self._training.batch_size = own.updates.batch_size
+        self._training.batch_size = start.problem.updates.batch_size
         self._training.interval, self._training.max_iter = self.interval, last
         if not beginning.adds_epoch:
             is_automatic = own.updates.learning_rate is None

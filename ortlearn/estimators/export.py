@@ -270,6 +270,7 @@ def _graphs_before_training(configuration: Configuration) -> dict[str, ModelProt
             f"This {type(source).__name__} is not fitted, and its graphs depend on the data: call fit first, "
             "or pass a fitted estimator."
         )
+    configuration = configuration.in_batches(1)  # its graphs take any number of samples
     problem = Problem.of(configuration, random_state=check_random_state(configuration.random_state))
     problem = problem.with_objective_of(configuration, None, None)
     trainable = problem.trainable

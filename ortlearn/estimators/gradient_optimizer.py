@@ -44,8 +44,9 @@ class OrtGradientOptimizer(BaseOrtGradientEstimator):
         ``weights_to_train`` takes them: ``{"coefs_[0]": "l1", "pca": L2Penalty(0.1)}``.
     max_iter : int, default=100
         Number of epochs, or of iterations of a solver; some schedules of learning rates depend on it.
-    batch_size : int, default=10
-        Number of samples in a batch; the last batch of an epoch may be smaller.
+    batch_size : int or "auto", default="auto"
+        Number of samples in a batch; the last batch of an epoch may be smaller. ``"auto"`` is 10, and with
+        ``learning_rate="auto"`` a hundredth of the samples, from 10 to 200.
     shuffle : bool, default=True
         Whether samples are shuffled before every epoch.
     random_state : int, RandomState instance or None, default=None

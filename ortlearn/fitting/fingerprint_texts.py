@@ -37,7 +37,7 @@ __all__ = [
 #: Parameters that may change when a training is resumed, unless the learning rate depends on them.
 FREE = ("max_iter", "max_seconds", "verbose", "exc", "tol", "n_iter_no_change", "n_jobs", "client")
 #: Parameters that are compared with the data: by their effect, or since they are arguments of ``fit_stream``.
-WITH_DATA = ("validation_every", "shuffle_buffer")
+WITH_DATA = ("batch_size", "validation_every", "shuffle_buffer")
 #: Parts whose changes may change the last bits of a result only.
 NOTICED = ("versions",)
 #: What a difference of texts means that are checksums.
@@ -95,6 +95,7 @@ def data_texts(
     problem = start.problem
     texts = {"graph": f"checksum {_graph_checksum(start):08x}", "classes": _classes_text(problem)}
     texts["learning_rate_"] = _text(problem.updates.learning_rate)
+    texts["batch_size"] = str(problem.updates.batch_size)
     texts |= {**arrays_text(start.data, ""), **start.samples.texts()}
     if start.data.sample_weight is not None:
         texts["sample_weight"] += f" and the sum {start.state.total_weight!r}"

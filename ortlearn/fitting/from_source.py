@@ -20,6 +20,7 @@ from ..data.tables import Table
 from ..exceptions import PluginError, SourceError
 from ..onnx_files.loading import is_onnx_source
 from ..preprocessing.initial_fit import is_fitted
+from ..problem.automatic import automatic_batch_size
 from ..problem.configuration import Configuration
 from ..problem.input_validation import InputFeatures, read_before_fit, read_samples
 from ..problem.problem import Problem
@@ -81,7 +82,8 @@ class FromSource(Given):
         self._known = {} if call.resumed is None else call.resumed.fingerprint.counts
         assert self.shuffle_buffer is not None
         whole = _count(own, source, self._known.get("source"), own.estimator_type == "classifier")
-        self._samples = SourceSamples(source, whole, own.updates.batch_size, int(self.shuffle_buffer))
+        size = own.updates.batch_size or automatic_batch_size(own, whole.n_rows)
+        self._samples = SourceSamples(source, whole, size, int(self.shuffle_buffer))
         self.shuffle_buffer = self._samples.size
         self.counts["source"] = Counts(whole, source.stamp)
         self._first = self._samples.first()

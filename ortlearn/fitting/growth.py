@@ -20,13 +20,14 @@ from ..preprocessing.columns import count_samples
 from ..preprocessing.initial_fit import after_steps, fit_clone, is_fitted
 from ..problem.configuration import Configuration
 from ..problem.input_validation import read_samples
+from ..problem.objective_weights import data_of
 from ..problem.problem import Problem
 from ..problem.samples import Samples
 from ..quiet import quiet
 from ..targets.given_classes import PartialFitClasses
 from ..training.state import TrainingState
 from .fitted_model import FittedModel
-from .start import Start, data_of, new_start
+from .start import Start, new_start
 
 __all__ = ["Growth", "TreeStream", "check_grows"]
 

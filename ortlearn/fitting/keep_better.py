@@ -154,8 +154,7 @@ def _losses_of_clone(
         try:
             source = _unfrozen(configuration.source)
             clone = fit_clone(source, some.X, some.y, sample_weight=some.sample_weight, random_state=first)
-            typed = configuration.in_type(start.problem.dtype)
-            known = replace(typed, source=clone, warm_start=True)
+            known = replace(configuration.in_type(start.problem.dtype), source=clone, warm_start=True)
             other = new_start(known, samples, second, seed, compares=False)
         except Exception:  # a fit that fails says nothing about the model
             return None

@@ -140,8 +140,8 @@ def resumed_start(resumed: TrainingState, start: Start, found: Mapping[str, str]
 
 def _check_digest(known: Fingerprint, start: Start, found: Mapping[str, str]) -> None:
     """Check graph and samples of a file of version 0.2.0, and warn of what it lacks."""
-    buffer = known.parameters.get("shuffle_buffer", "None")
-    fingerprint_texts.check(found, {"shuffle_buffer": buffer}, is_complete=False)
+    given = {name: known.parameters.get(name, "None") for name in ("batch_size", "shuffle_buffer")}
+    fingerprint_texts.check(found, given, is_complete=False)
     if fingerprint_texts.digest_of(start) != known.digest:
         raise SavedFileError(
             "The training to resume has another model or other samples: pass the original estimator, "

@@ -15,13 +15,14 @@ from ..inference.running import Inference
 from ..models.registry import unlabelled_label
 from ..onnx_files.loading import is_onnx_source
 from ..penalties.anchored import AnchoredPenalty
+from ..preprocessing.columns import count_samples
 from ..preprocessing.estimator_checks import check_feature_names
 from ..preprocessing.initial_fit import is_fitted
-from ..problem.automatic import warn_of_ignored_parameters
+from ..problem.automatic import automatic_batch_size, warn_of_ignored_parameters
 from ..problem.boosted_stages import is_grown
 from ..problem.configuration import Configuration, Runtime
 from ..problem.input_validation import InputFeatures, as_column, matrix_of, read_before_fit, read_samples
-from ..problem.objective_weights import objective_weights
+from ..problem.objective_weights import data_of
 from ..problem.problem import Problem
 from ..problem.samples import Samples, check_lengths
 from ..targets.encoding import check_numbers, single_class
@@ -37,7 +38,7 @@ from .leaves.unseen_members import with_unseen_members
 from .source_counts import SourceTotals
 from .source_samples import OneChunk
 
-__all__ = ["Start", "new_start", "data_of", "labelled", "next_start", "with_anchor"]
+__all__ = ["Start", "new_start", "labelled", "next_start", "with_anchor"]
 
 UNFITTED = (
     "warm_start=True, but {} is not fitted: it is fitted on these rows first, and training starts from its "
@@ -136,6 +137,8 @@ def new_start(
         if configuration.warm_start and last is None and not is_fitted(configuration.source):
             warn_user(UNFITTED.format(type(configuration.source).__name__), UnfittedStartWarning, once=True)
     occurring = whole.labels if is_onnx and whole is not None else None
+    n_given = count_samples(X) if whole is None else whole.n_rows
+    configuration = configuration.in_batches(automatic_batch_size(configuration, n_given))
     problem = Problem.of(configuration, X, y, samples.sample_weight, random_state, classes, occurring)
     samples, rows = labelled(problem, samples, rows)
     X, y = samples.X, samples.y
@@ -201,6 +204,7 @@ def next_start(
         y, weights, known = whole.labels, whole.weights, whole.total
     state = last.state.continued.with_more(last.problem.total_weight(y, weights, known))
     total = state.penalty_weight if total_weight is None else total_weight
+    configuration = configuration.in_batches(last.problem.updates.batch_size)
     problem = last.problem.reconfigured(configuration, y, weights, total)
     data = data_of(problem, read_samples(problem, samples.X, last.features), samples)
     if problem.trainable.scores is not None and None in problem.trainable.scores.shape[1:]:
@@ -217,14 +221,6 @@ def labelled(problem: Problem, samples: Samples, rows: Any = None) -> tuple[Samp
     if len(kept) == np.shape(samples.y)[0]:
         return samples, rows
     return samples.take(kept), None if rows is None else rows[kept]
-
-
-def data_of(problem: Problem, rows: Any, samples: Samples) -> Data:
-    """Return samples, labels and weights as inputs of the graph."""
-    n_samples = rows.shape[0]
-    labels = problem.encoder.encode(samples.y, n_samples)
-    weights = samples.with_checked_weights().sample_weight
-    return Data(rows, labels, objective_weights(problem, samples.y, weights, n_samples))
 
 
 def _check_shape_of_scores(problem: Problem, data: Data, runtime: Runtime) -> None:

@@ -96,6 +96,7 @@ class Trainer:
             start = replace(start, state=replace(start.state, grown=True))
         warm = given.warm_start(call, start) if is_fit else None
         start, validation = given.validated(call, start, warm is not None)
+        configuration = configuration.in_batches(start.problem.updates.batch_size)
         if is_fit:
             settings = configuration.loop_settings(stopping.max_iter)
             if stopping.max_seconds is not None:

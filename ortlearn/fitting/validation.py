@@ -17,6 +17,7 @@ from ..inference.score_runner import ScoreRunner
 from ..preprocessing.columns import count_samples
 from ..problem.configuration import Configuration
 from ..problem.input_validation import InputFeatures, read_samples
+from ..problem.objective_weights import data_of
 from ..problem.problem import Problem
 from ..problem.samples import Samples, check_lengths
 from ..targets.encoding import check_labels
@@ -27,7 +28,7 @@ from .fingerprint_texts import arrays_text
 from .fitted_model import FittedModel
 from .leaves.unseen_members import of_unseen_members, with_members
 from .scoring import takes_weights
-from .start import Start, data_of, labelled
+from .start import Start, labelled
 
 __all__ = ["BaseValidation", "Validation"]
 

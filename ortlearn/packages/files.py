@@ -50,11 +50,11 @@ def package_of(
             f"export_training takes an estimator of ortlearn, not {name}: fit "
             f"OrtGradientOptimizer({name}(...)) first, and pass it."
         )
-    fitted, configuration = estimator._model(), estimator._configuration()
-    rate = fitted.problem.updates.learning_rate
+    fitted = estimator._model()
+    updates = fitted.problem.updates
+    configuration = estimator._configuration().in_batches(updates.batch_size)
+    rate = updates.learning_rate if learning_rate is None else resolve_learning_rate(learning_rate)
     assert rate is not None
-    if learning_rate is not None:
-        rate = resolve_learning_rate(learning_rate)
     n_epochs = configuration.stopping.max_iter
     rate = rate.for_epochs(n_epochs)
     check_package(fitted.problem, rate, learning_rate is not None)
@@ -62,7 +62,7 @@ def package_of(
     size = configuration.updates.batch_size if batch_size is None else batch_size
     if not isinstance(size, int | np.integer) or size < 1:
         raise ValueError(f"batch_size must be an integer of at least 1, not {size!r}.")
-    if average := int(fitted.problem.updates.average):
+    if average := int(updates.average):
         rate = Averaged(rate, max(1, math.ceil((average - fitted.state.n_seen) / size)))
     task = fitted.problem.task(weighted or table is not None)
     gradient = task.gradient if task.gradient == "straight_through" else "rules"
@@ -177,7 +177,8 @@ def _records(fitted: FittedModel, manifest: dict[str, Any], n_epochs: int) -> li
 
 def _check_states(fitted: FittedModel, manifest: dict[str, Any], states: dict[tuple[str, str], Any]) -> None:
     """Raise an error unless states are those that the learning rate of the estimator begins with."""
-    rate = fitted.problem.updates.learning_rate
+    updates = fitted.problem.updates
+    rate = updates.learning_rate
     if rate is None or type(rate).__name__ != manifest["schedule"]["learning_rate"]:
         return
     weights = fitted.stable_weights()

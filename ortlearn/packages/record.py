@@ -9,8 +9,8 @@ import numpy as np
 
 from ..data.samples import Data
 from ..exceptions import PackageError
-from ..fitting.start import data_of
 from ..problem.input_validation import read_samples
+from ..problem.objective_weights import data_of
 from ..problem.samples import Samples, check_lengths
 from ..saving.tensors import pack_tensors
 from ..training.graphs.averaging import averages

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ..trainable.conversion import TrainableModel
 
 __all__ = [
+    "automatic_batch_size",
     "automatic_rate",
     "doubt_of",
     "is_same_loss",
@@ -37,6 +38,8 @@ FEW_WEIGHTS = 5_000_000
 RATE, RATE_OF_LINEAR = 0.001, 0.01
 #: Factor of these rates for a warm start.
 WARM = 0.1
+#: Smallest and largest batch, and the number of updates of an epoch between them.
+SMALLEST, LARGEST, UPDATES = 10, 200, 100
 #: Class weights that a forest computes for each tree.
 BY_TREE = "balanced_subsample"
 
@@ -101,6 +104,17 @@ def may_overfit(source: Any, trainable: TrainableModel) -> bool:
     """
     extra = any(trainable.parameters[name].reason for name in trainable.trained)
     return source is None or extra or is_flexible(source)
+
+
+def automatic_batch_size(configuration: Configuration, n_samples: int) -> int:
+    """Return the number of samples in a batch: with an automatic rate, for 100 updates in an epoch.
+
+    The largest is that of scikit-learn's MLPs. A rate that was chosen may need more updates, so that batches
+    are small.
+    """
+    if configuration.updates.learning_rate is not None:
+        return SMALLEST
+    return min(max(n_samples // UPDATES, SMALLEST), LARGEST)
 
 
 def automatic_rate(

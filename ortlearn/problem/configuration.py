@@ -61,13 +61,13 @@ class ConversionOptions:
 class Updates:
     """Parameters of the update of weights by a batch.
 
-    ``learning_rate`` is None until ``"auto"`` is resolved. With ``in_units``, which ``"auto"`` may set, the
-    update applies to weights of standardised features.
+    ``learning_rate`` and ``batch_size`` are None until ``"auto"`` is resolved. With ``in_units``, which
+    ``"auto"`` may set, the update applies to weights of standardised features.
     """
 
     learning_rate: BaseLearningRate | None
     average: int
-    batch_size: int
+    batch_size: int | None
     clip_norm: float | None
     clip_value: float | None
     in_units: bool = False
@@ -88,6 +88,7 @@ class Updates:
 
         It contains the sample number ``average``, where earlier calls have seen ``n_seen`` samples.
         """
+        assert self.batch_size is not None
         remaining = max(int(self.average) - n_seen, 1)
         epochs, sample = divmod(remaining - 1, n_samples)
         return epochs * math.ceil(n_samples / self.batch_size) + sample // self.batch_size + 1
@@ -187,7 +188,7 @@ class Configuration:
             "device": parse_device(parameters["device"]),
             "step_class": step_class,
             "learning_rate": rate and rate.for_epochs(parameters["max_iter"]),
-            "batch_size": int(parameters["batch_size"]),  # shapes of onnx reject integers of numpy
+            "batch_size": _unless_auto(int, parameters["batch_size"]),  # shapes reject integers of numpy
             "penalty": _unless_auto(resolve_penalty, parameters["learning_penalty"]),
             "loss": requested_loss(parameters["learning_loss"]),
             "lora": requested_adapters(parameters["lora"]),
@@ -209,6 +210,10 @@ class Configuration:
     def in_type(self, dtype: Any) -> Configuration:
         """Return the configuration with a type instead of ``"auto"``."""
         return replace(self, conversion=replace(self.conversion, dtype=str(np.dtype(dtype))))
+
+    def in_batches(self, size: int | None) -> Configuration:
+        """Return the configuration with a batch size instead of ``"auto"``."""
+        return replace(self, updates=replace(self.updates, batch_size=self.updates.batch_size or size))
 
     def check_fit(self) -> None:
         """Reject ``average`` and clipping for a solver."""
@@ -238,6 +243,7 @@ class Configuration:
     def loop_settings(self, max_iter: int, stream: Any = None) -> LoopSettings:
         """Return the settings of a training up to an epoch; ``stream`` is an estimator in ``partial_fit``."""
         stopping, is_fit = self.stopping, stream is None
+        assert self.updates.batch_size is not None
         return LoopSettings(
             max_iter=max_iter,
             batch_size=self.updates.batch_size,

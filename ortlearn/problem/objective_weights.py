@@ -1,4 +1,4 @@
-"""Weights of samples in the objective of a problem."""
+"""Samples and their weights in the objective of a problem."""
 
 from __future__ import annotations
 
@@ -6,13 +6,23 @@ from typing import Any
 
 import numpy as np
 
+from ..data.samples import Data
 from ..exceptions import ConversionError
 from ..targets.class_weights import times_class_weights, weights_with_classes
 from ..targets.label_arrays import not_one_per_sample, per_position
 from ..targets.weight_sums import scale_of
 from .problem import Problem
+from .samples import Samples
 
-__all__ = ["objective_weights"]
+__all__ = ["data_of", "objective_weights"]
+
+
+def data_of(problem: Problem, rows: Any, samples: Samples) -> Data:
+    """Return samples, labels and weights as inputs of the graph."""
+    n_samples = rows.shape[0]
+    labels = problem.encoder.encode(samples.y, n_samples)
+    weights = samples.with_checked_weights().sample_weight
+    return Data(rows, labels, objective_weights(problem, samples.y, weights, n_samples))
 
 
 def objective_weights(

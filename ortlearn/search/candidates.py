@@ -26,6 +26,7 @@ from ..fitting.start import Start, labelled, new_start, with_anchor
 from ..fitting.trainer import draw_seed
 from ..fitting.warm_starts import leaf_estimates
 from ..inference.running import LiveInference
+from ..problem.automatic import automatic_batch_size
 from ..problem.configuration import Configuration, Runtime
 from ..problem.samples import Samples
 from ..training.state import TrainingState
@@ -115,6 +116,7 @@ class FoldTrainer:
             base = bases[key]
             prepared = None if base is None else _as_member(base, configuration)
             if base is not None and prepared is not None:
+                configuration = configuration.in_batches(prepared[0].problem.updates.batch_size)
                 _stack_for(stacks, base.data, configuration).members.append((number, key, *prepared))
         live: dict[str, LiveInference] = {}
         for stack in stacks:
@@ -210,6 +212,7 @@ def _as_member(base: _FoldModel, configuration: Configuration) -> tuple[Start, M
     start, task = base.start, base.step.task
     weight, n_samples = base.samples.sample_weight, start.n_samples
     try:
+        configuration = configuration.in_batches(automatic_batch_size(configuration, n_samples))
         problem = start.problem.with_objective_of(configuration, base.samples.y, weight, n_samples)
     except Exception:  # raised again, for the user, when the candidate is trained alone
         return None

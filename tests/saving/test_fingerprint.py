@@ -275,7 +275,7 @@ def of_version_0_2_0(trainer):
         digest = zlib.crc32(array.tobytes(), digest)
     names = {"estimator", "random_state"}
     parameters = {k: v for k, v in own.parameters.items() if "__" not in k and k not in names}
-    parameters["validation_every"] = "0.1"
+    parameters |= {"validation_every": "0.1", "batch_size": "16"}
     old = replace(own, data={}, drawn="", counts={}, parameters=parameters, digest=digest)
     trainer._fitted = replace(fitted, state=replace(fitted.state, fingerprint=old))
     return trainer

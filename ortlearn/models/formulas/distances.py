@@ -19,7 +19,7 @@ def pairwise_distances(
 ) -> str:
     """Return the pairwise distances between the rows of two matrices, of shape (n, m).
 
-    Squared distances in float32 are computed by a product in float64, a quarter of the time with the gradient,
+    Squared distances in float32 are computed by a product in float64, in a quarter of the time,
     if they are read by a ``smooth`` function, for which those of equal rows need not be exactly zero.
     """
     # "minkowski": sum of |a - b| ** power, without the root; "chi2": sum of (a - b) ** 2 / (a + b)
