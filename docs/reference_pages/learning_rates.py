@@ -49,7 +49,7 @@ def learning_rate_facts(learning_rate: BaseLearningRate) -> Iterator[str]:
     yield f"State per weight: {', '.join(kept) or 'none'}."
     scale = learning_rate.proximal_scale
     if scale is None:
-        yield "Penalties are applied by gradients or projections; other proximal steps are not supported."
+        yield "Proximal steps of penalties are not supported, except projections."
     else:
         times = "" if scale == 1 else f" times {scale:g}"
         yield f"Proximal steps of penalties have the length of the rate{times}."

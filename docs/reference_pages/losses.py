@@ -18,20 +18,19 @@ LABELS = (-1.0, 0.0, 0.5, 1.0, 3.0)
 
 def loss_facts(loss: BaseLoss) -> Iterator[str]:
     """Yield what a loss is for, in sentences."""
-    yield f"Tasks: {', '.join(sorted(loss.tasks))}."
+    if loss.tasks != {"regression"}:
+        yield f"Tasks: {', '.join(sorted(loss.tasks))}."
     if "regression" in loss.tasks:
-        yield f"Regression labels: numbers in `{loss.domain}`, with the shape of the prediction."
-        link = "the prediction" if loss.link == "identity" else "the logarithm of the prediction"
-        yield f"Link: {loss.link}; the raw score is {link}."
+        yield f"Regression: labels in `{loss.domain}`, link {loss.link}."
     if "classification" in loss.tasks:
         several = "class numbers with one softmax" if loss.integer_labels else "one-vs-rest"
-        yield f"Classification labels: 0 or 1 for two classes with one score; {several} for more classes."
+        yield f"Classification: one score for two classes; {several} for more."
     if "multilabel" in loss.tasks:
         yield "Multilabel: 0 or 1 per score, losses summed."
     if "unsupervised" in loss.tasks:
         yield "Also for models that are trained without labels."
     if loss.kinks:
-        yield "The gradient is discontinuous somewhere: L-BFGS smooths such kinks."
+        yield "Has kinks, which L-BFGS smooths."
 
 
 def loss_picture(loss: BaseLoss) -> Picture:

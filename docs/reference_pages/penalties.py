@@ -42,10 +42,9 @@ def _by_a_solver(penalty: BasePenalty) -> str:
 def _how_it_acts(penalty: BasePenalty) -> str:
     if penalty.projects:
         return "Applied by a projection after each update."
-    step = "a proximal step after each update that supports it, such as SGD with or without momentum"
     if penalty.needs_step:
-        return f"Applied by {step}; other updates do not support it."
-    return f"The non-smooth part is applied by {step}, and by its gradient with other updates."
+        return "Applied by a proximal step after updates that support it, such as SGD; others raise an error."
+    return "The non-smooth part is applied by a proximal step after updates that support it, such as SGD."
 
 
 def penalty_picture(penalty: BasePenalty) -> Picture | None:
