@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from onnx import NodeProto, TensorProto
@@ -15,7 +15,10 @@ from .registry import normalize_domain
 from .rounding import INTEGER_INPUTS, value_positions
 from .types.typed_builder import LOW_PRECISION
 
-__all__ = ["FLOAT_TYPES", "RuleNode", "is_differentiable"]
+__all__ = ["FLOAT_TYPES", "Gradients", "RuleNode", "is_differentiable"]
+
+#: Result of a rule: a name or None for each input. A single name is the gradient of the first input.
+Gradients: TypeAlias = str | Sequence[str | None] | None
 
 #: Element types of gradients.
 FLOAT_TYPES = (TensorProto.FLOAT, TensorProto.DOUBLE)
@@ -138,7 +141,7 @@ class RuleNode:
             return value.decode()
         return value if not hasattr(value, "extend") else list(value)
 
-    def shape(self, name: str) -> tuple[int | str | None, ...] | None:
+    def shape(self, name: str) -> tuple[Any, ...] | None:
         """Return the shape of a tensor, or None if it is unknown."""
         return self._op.shape(name)
 

@@ -7,6 +7,8 @@ from functools import reduce
 import numpy as np
 from onnx import TensorProto
 
+from ..gradient_builder import GradientBuilder
+from ..rule_context import Gradients, RuleNode
 from ..rule_set import RuleSet
 
 __all__ = ["RULES"]
@@ -15,69 +17,69 @@ RULES = RuleSet("arithmetic")
 
 
 @RULES.rule("Add", "Sum", broadcast=True)
-def add(op, node, grad):
+def add(op: GradientBuilder, node: RuleNode, grad: str) -> Gradients:
     # y = a + b + ..., da = db = ... = dy
     return [grad] * node.n_inputs
 
 
 @RULES.rule("Sub", broadcast=True)
-def sub(op, node, grad):
+def sub(op: GradientBuilder, node: RuleNode, grad: str) -> Gradients:
     # y = a - b, da = dy, db = -dy
     return grad, op.Neg(grad) if node.needs(1) else None
 
 
 @RULES.rule("Mul", broadcast=True)
-def mul(op, node, grad):
+def mul(op: GradientBuilder, node: RuleNode, grad: str) -> Gradients:
     # y = a b, da = b dy, db = a dy
     a, b = node.I(0), node.I(1)
     return op.Mul(grad, b) if node.needs(0) else None, op.Mul(grad, a) if node.needs(1) else None
 
 
 @RULES.rule("Div", broadcast=True)
-def div(op, node, grad):
+def div(op: GradientBuilder, node: RuleNode, grad: str) -> Gradients:
     # y = a / b, da = dy / b, db = -y dy / b
     scaled = op.Div(grad, node.I(1))
     return scaled, op.Neg(op.Mul(scaled, node.O(0))) if node.needs(1) else None
 
 
 @RULES.rule("Neg")
-def neg(op, node, grad):
+def neg(op: GradientBuilder, node: RuleNode, grad: str) -> Gradients:
     # y = -x, dx = -dy
     return op.Neg(grad)
 
 
 @RULES.rule("Abs")
-def abs_(op, node, grad):
+def abs_(op: GradientBuilder, node: RuleNode, grad: str) -> Gradients:
     # y = |x|, dx = sign(x) dy
     return op.Mul(grad, op.Sign(node.I(0)))
 
 
 @RULES.rule("Exp")
-def exp(op, node, grad):
+def exp(op: GradientBuilder, node: RuleNode, grad: str) -> Gradients:
     # y = exp(x), dx = y dy
     return op.Mul(grad, node.O(0))
 
 
 @RULES.rule("Log")
-def log(op, node, grad):
+def log(op: GradientBuilder, node: RuleNode, grad: str) -> Gradients:
     # y = log(x), dx = dy / x
     return op.Div(grad, node.I(0))
 
 
 @RULES.rule("Sqrt")
-def sqrt(op, node, grad):
+def sqrt(op: GradientBuilder, node: RuleNode, grad: str) -> Gradients:
     # y = sqrt(x), dx = dy / (2 y)
     return op.Div(grad, op.Add(node.O(0), node.O(0)))
 
 
 @RULES.rule("Reciprocal")
-def reciprocal(op, node, grad):
+def reciprocal(op: GradientBuilder, node: RuleNode, grad: str) -> Gradients:
     # y = 1 / x, dx = -y^2 dy
     return op.Neg(op.Mul(grad, op.square(node.O(0))))
 
 
 @RULES.rule("Pow", broadcast=True)
-def power(op, node, grad):
+def power(op: GradientBuilder, node: RuleNode, grad: str) -> Gradients:
     # y = a^b, da = b a^(b-1) dy, db = log(a) y dy
     return (
         _power_base(op, node, grad) if node.needs(0) else None,
@@ -85,11 +87,11 @@ def power(op, node, grad):
     )
 
 
-def _power_base(op, node, grad):
+def _power_base(op: GradientBuilder, node: RuleNode, grad: str) -> str:
     base = node.I(0)
-    exponent = node.constant(node.I(1))
-    if exponent is not None and exponent.size == 1:
-        value = float(exponent.reshape(()))
+    known = node.constant(node.I(1))
+    if known is not None and known.size == 1:
+        value = float(known.reshape(()))
         if value == 0:
             return op.Mul(grad, 0.0)
         if value == 1:
@@ -104,25 +106,25 @@ def _power_base(op, node, grad):
     return op.Mul(grad, op.Mul(exponent, op.Pow(base, lowered)))
 
 
-def _power_exponent(op, node, grad):
+def _power_exponent(op: GradientBuilder, node: RuleNode, grad: str) -> str:
     base = node.I(0)
     # For base zero the derivative is zero: log(1) replaces log(0).
     safe = op.Where(op.Equal(base, _like(op, base, 0.0)), _like(op, base, 1.0), base)
     return op.cast_like(op.Mul(grad, op.Mul(node.O(0), op.Log(safe))), node.I(1))
 
 
-def _like(op, name, value):
+def _like(op: GradientBuilder, name: str, value: float) -> str:
     return op.constant(np.array(value, dtype=op.dtype(name) or op.float_dtype))
 
 
 @RULES.rule("Mean", broadcast=True)
-def mean(op, node, grad):
+def mean(op: GradientBuilder, node: RuleNode, grad: str) -> Gradients:
     # y = (a + b + ...) / n, da = db = ... = dy / n
     return [op.Div(grad, float(node.n_inputs))] * node.n_inputs
 
 
 @RULES.rule("Max", "Min", broadcast=True)
-def extremum(op, node, grad):
+def extremum(op: GradientBuilder, node: RuleNode, grad: str) -> Gradients:
     # y = max(a, b, ...), da = dy / n where a is one of the n that equal y, else 0
     if node.n_inputs == 1:
         return [grad]
@@ -132,7 +134,7 @@ def extremum(op, node, grad):
 
 
 @RULES.rule("Clip")
-def clip(op, node, grad):
+def clip(op: GradientBuilder, node: RuleNode, grad: str) -> Gradients:
     # y = min(max(x, low), high), dx = dy where y = x, dlow = sum of dy where x < low, dhigh where x > high
     x, low, high = node.I(0), node.I(1), node.I(2)
     inside = op.Equal(x, node.O(0))
@@ -152,14 +154,14 @@ def clip(op, node, grad):
     return [op.Mul(grad, op.mask(inside, grad)), *bounds][: node.n_inputs]
 
 
-def _ordered(node, low, high):
+def _ordered(node: RuleNode, low: str, high: str) -> bool:
     """Return whether two bounds are constants in ascending order."""
     values = node.constant(low), node.constant(high)
     return all(value is not None and value.size == 1 for value in values) and bool(values[0] <= values[1])
 
 
 @RULES.rule("Where", broadcast=True)
-def where(op, node, grad):
+def where(op: GradientBuilder, node: RuleNode, grad: str) -> Gradients:
     # y = c ? a : b, da = c ? dy : 0, db = c ? 0 : dy
     condition = node.I(0)
     return (
@@ -170,7 +172,7 @@ def where(op, node, grad):
 
 
 @RULES.rule("Mod", broadcast=True)
-def mod(op, node, grad):
+def mod(op: GradientBuilder, node: RuleNode, grad: str) -> Gradients:
     # y = a - b trunc(a / b), da = dy, db = -trunc(a / b) dy; from opset 28 on floor without fmod
     if not node.needs(1):
         return grad, None
@@ -182,13 +184,13 @@ def mod(op, node, grad):
 
 
 @RULES.rule("Identity")
-def identity(op, node, grad):
+def identity(op: GradientBuilder, node: RuleNode, grad: str) -> Gradients:
     # y = x, dx = dy
     return grad
 
 
 @RULES.rule("Cast", "CastLike")
-def cast(op, node, grad):
+def cast(op: GradientBuilder, node: RuleNode, grad: str) -> Gradients:
     # y = x in another type, dx = dy in the type of x
     return [op.cast_like(grad, node.I(0)), None][: node.n_inputs]
 
@@ -205,7 +207,7 @@ _RANGES = {
 
 
 @RULES.rule("QuantizeLinear")
-def quantize_linear(op, node, grad):
+def quantize_linear(op: GradientBuilder, node: RuleNode, grad: str) -> Gradients:
     # y = x / s + z, rounded and clipped: within the range dx = dy / s, ds = -x dy / s^2, dz = dy
     x = node.I(0)
     scale, zero = _along_axis(op, node)
@@ -220,7 +222,7 @@ def quantize_linear(op, node, grad):
 
 
 @RULES.rule("DequantizeLinear")
-def dequantize_linear(op, node, grad):
+def dequantize_linear(op: GradientBuilder, node: RuleNode, grad: str) -> Gradients:
     # y = (x - z) s, dx = s dy, ds = sum of (x - z) dy, dz = -s dy
     x = _floats(op, node.I(0), grad)
     scale, zero = _along_axis(op, node)
@@ -229,7 +231,7 @@ def dequantize_linear(op, node, grad):
     return [dx, *_quantisation_gradients(op, node, ds, op.Neg(dx))][: node.n_inputs]
 
 
-def _along_axis(op, node):
+def _along_axis(op: GradientBuilder, node: RuleNode) -> list[str] | None:
     """Return scale and zero point in shapes that broadcast to that of the tensor."""
     if node.attribute("block_size", 0):
         raise node.error("block_size has no gradient rule")
@@ -241,7 +243,7 @@ def _along_axis(op, node):
     ]
 
 
-def _floats(op, name, like):
+def _floats(op: GradientBuilder, name: str, like: str) -> str:
     """Return a tensor in the type of another one."""
     if op.elem_type(name) not in (TensorProto.INT4, TensorProto.UINT4):
         return op.cast_like(name, like)
@@ -249,7 +251,7 @@ def _floats(op, name, like):
     return op.cast_like(op.with_type(op.DequantizeLinear(name, 1.0), like, op.shape(name)), like)
 
 
-def _quantisation_gradients(op, node, ds, dz):
+def _quantisation_gradients(op: GradientBuilder, node: RuleNode, ds: str | None, dz: str) -> list[str | None]:
     """Return the gradients of scale and zero point from those in the shape of the tensor."""
     wide = _along_axis(op, node)
     return [

@@ -5,60 +5,63 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
+from ..gradient_builder import GradientBuilder
+from ..rule_context import RuleNode
+
 __all__ = ["Activation", "read_activations"]
 
 
-def _sigmoid(op, s, alpha, beta):
+def _sigmoid(op: GradientBuilder, s: str, alpha: float, beta: float) -> tuple[str, str]:
     y = op.Sigmoid(s)
     return y, op.Mul(y, op.Sub(1.0, y))
 
 
-def _tanh(op, s, alpha, beta):
+def _tanh(op: GradientBuilder, s: str, alpha: float, beta: float) -> tuple[str, str]:
     y = op.Tanh(s)
     return y, op.Sub(1.0, op.square(y))
 
 
-def _relu(op, s, alpha, beta):
+def _relu(op: GradientBuilder, s: str, alpha: float, beta: float) -> tuple[str, str]:
     return op.Relu(s), op.mask(op.Greater(s, 0.0), s)
 
 
-def _affine(op, s, alpha, beta):
+def _affine(op: GradientBuilder, s: str, alpha: float, beta: float) -> tuple[str, str]:
     return op.Add(op.Mul(s, alpha), beta), op.Expand(alpha, op.Shape(s))
 
 
-def _leaky_relu(op, s, alpha, beta):
+def _leaky_relu(op: GradientBuilder, s: str, alpha: float, beta: float) -> tuple[str, str]:
     slope = op.Where(op.Greater(s, 0.0), 1.0, alpha)
     return op.Mul(s, slope), slope
 
 
-def _thresholded_relu(op, s, alpha, beta):
+def _thresholded_relu(op: GradientBuilder, s: str, alpha: float, beta: float) -> tuple[str, str]:
     slope = op.mask(op.Greater(s, alpha), s)
     return op.Mul(s, slope), slope
 
 
-def _scaled_tanh(op, s, alpha, beta):
+def _scaled_tanh(op: GradientBuilder, s: str, alpha: float, beta: float) -> tuple[str, str]:
     t = op.Tanh(op.Mul(s, beta))
     return op.Mul(t, alpha), op.Mul(op.Sub(1.0, op.square(t)), alpha * beta)
 
 
-def _hard_sigmoid(op, s, alpha, beta):
+def _hard_sigmoid(op: GradientBuilder, s: str, alpha: float, beta: float) -> tuple[str, str]:
     line = op.Add(op.Mul(s, alpha), beta)
     inside = op.And(op.Greater(line, 0.0), op.Less(line, 1.0))
     return op.Min(op.Max(line, 0.0), 1.0), op.Where(inside, alpha, 0.0)
 
 
-def _elu(op, s, alpha, beta):
+def _elu(op: GradientBuilder, s: str, alpha: float, beta: float) -> tuple[str, str]:
     positive = op.Greater(s, 0.0)
     bent = op.Mul(op.Exp(op.Min(s, 0.0)), alpha)
     return op.Where(positive, s, op.Sub(bent, alpha)), op.Where(positive, 1.0, bent)
 
 
-def _softsign(op, s, alpha, beta):
+def _softsign(op: GradientBuilder, s: str, alpha: float, beta: float) -> tuple[str, str]:
     size = op.Add(op.Abs(s), 1.0)
     return op.Div(s, size), op.Reciprocal(op.square(size))
 
 
-def _softplus(op, s, alpha, beta):
+def _softplus(op: GradientBuilder, s: str, alpha: float, beta: float) -> tuple[str, str]:
     return op.Softplus(s), op.Sigmoid(s)
 
 
@@ -86,7 +89,7 @@ class Activation(NamedTuple):
     parameters: tuple[float | None, float | None]
     bound: float | None
 
-    def __call__(self, op, s: str, clipped: bool = True) -> tuple[str, str]:
+    def __call__(self, op: GradientBuilder, s: str, clipped: bool = True) -> tuple[str, str]:
         """Write the value and the derivative at ``s``."""
         if self.bound is None or not clipped:
             return self.function(op, s, *self.parameters)
@@ -94,7 +97,7 @@ class Activation(NamedTuple):
         return value, op.Mul(slope, op.mask(op.LessOrEqual(op.Abs(s), self.bound), s))
 
 
-def read_activations(node, defaults: list[str], directions: int) -> list[list[Activation]]:
+def read_activations(node: RuleNode, defaults: list[str], directions: int) -> list[list[Activation]]:
     """Return the activations of every direction, in the order of the operator."""
     names = node.attribute("activations") or defaults * directions
     if len(names) != len(defaults) * directions:
@@ -111,7 +114,7 @@ def _text(name: str | bytes) -> str:
     return name.decode() if isinstance(name, bytes) else name
 
 
-def _read(node, name: str, alphas: Iterator[float], betas: Iterator[float]) -> Activation:
+def _read(node: RuleNode, name: str, alphas: Iterator[float], betas: Iterator[float]) -> Activation:
     """Return an activation with the next of the given parameters."""
     if name.lower() not in _FUNCTIONS:
         raise node.error(f"its activation {name!r} is unknown; known are {', '.join(_FUNCTIONS)}")

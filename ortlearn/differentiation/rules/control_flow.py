@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
-from onnx import TensorProto, helper
+from onnx import GraphProto, TensorProto, ValueInfoProto, helper
 
 from ...graphs import TensorType, make_value_info
 from ...graphs.nodes import copy_node
 from ..bodies import Body
-from ..rule_context import is_differentiable
+from ..gradient_builder import GradientBuilder
+from ..rule_context import Gradients, RuleNode, is_differentiable
 from ..rule_set import RuleSet
 
 __all__ = ["RULES"]
@@ -17,7 +21,7 @@ RULES = RuleSet("control_flow")
 
 
 @RULES.rule("If")
-def if_(op, node, grad):
+def if_(op: GradientBuilder, node: RuleNode, grad: str) -> Gradients:
     # y = c ? f(x) : g(x), dx = c ? f'(x) dy : g'(x) dy
     wanted = list(node.captured)
     graphs = {}
@@ -34,7 +38,7 @@ def if_(op, node, grad):
 
 
 @RULES.rule("Loop")
-def loop(op, node, grad):
+def loop(op: GradientBuilder, node: RuleNode, grad: str) -> Gradients:
     # v[t+1] = f(v[t], c): dv[t] = f'_v(v[t], c) dv[t+1], dc = sum over t of f'_c(v[t], c) dv[t+1]
     graph = node.attribute("body")
     carried = [value.name for value in graph.input[2:]]
@@ -61,7 +65,9 @@ def loop(op, node, grad):
     return state.set_gradients(_as_list(outputs))
 
 
-def _read_iteration(body, node, graph, stacks, position):
+def _read_iteration(
+    body: Body, node: RuleNode, graph: GraphProto, stacks: list[str], position: str
+) -> list[tuple[str, str]]:
     """Write the inputs of the body at one iteration, and return the gradients of its scan outputs."""
     count = len(stacks) - 1
     names = [graph.input[0].name, *(value.name for value in graph.input[2:])]
@@ -78,7 +84,7 @@ def _read_iteration(body, node, graph, stacks, position):
 
 
 @RULES.rule("Scan")
-def scan(op, node, grad):
+def scan(op: GradientBuilder, node: RuleNode, grad: str) -> Gradients:
     # s[t+1], y[t] = f(s[t], x[t], c): ds[t], dx[t] = f' (ds[t+1], dy[t]), the sequence read backwards
     graph = node.attribute("body")
     layout = _Layout(node, graph)
@@ -119,7 +125,7 @@ def scan(op, node, grad):
 class _Layout:
     """Axes and directions of the sequences of a Scan."""
 
-    def __init__(self, node, graph):
+    def __init__(self, node: RuleNode, graph: GraphProto) -> None:
         self.node = node
         scans = node.attribute("num_scan_inputs")
         self.count = node.n_inputs - scans
@@ -134,7 +140,7 @@ class _Layout:
         self.read = [i for i in range(results) if node.GO(self.count + i)]
         self.written = [i for i in range(scans) if node.needs(self.count + i)]
 
-    def input_types(self, op):
+    def input_types(self, op: GradientBuilder) -> dict[str, TensorType]:
         """Return the types of the inputs of the body."""
         types = {name: op.type(self.node.input_name(i)) for i, name in enumerate(self.states)}
         for i, name in enumerate(self.items):
@@ -145,12 +151,12 @@ class _Layout:
             types[name] = known
         return types
 
-    def scanned(self):
+    def scanned(self) -> list[str]:
         """Return the sequences that the gradient reads after the history of the states."""
         sequences = [self.node.input_name(self.count + i) for i in range(len(self.items))]
         return [*sequences, *(self.node.GO(self.count + i) for i in self.read)]
 
-    def move_axis_back(self, op, index, stack):
+    def move_axis_back(self, op: GradientBuilder, index: int, stack: str) -> str:
         """Move the first axis of a stack of items to its position in a sequence.
 
         scan_output_axes would do this, but terminates onnxruntime if there are no elements.
@@ -159,7 +165,7 @@ class _Layout:
         axis = self.in_axes[index] % rank
         return op.transpose(stack, [*range(1, axis + 1), 0, *range(axis + 1, rank)])
 
-    def backward_attributes(self):
+    def backward_attributes(self) -> dict[str, int | list[int] | None]:
         """Return the attributes of the gradient Scan, with reversed directions."""
         zeros = [0] * self.count
         return {
@@ -176,7 +182,9 @@ class _Layout:
 class _State:
     """States of the gradient of a loop: gradients of its states, and sums for captured tensors."""
 
-    def __init__(self, op, body, node, carried, offset):
+    def __init__(
+        self, op: GradientBuilder, body: Body, node: RuleNode, carried: list[str], offset: int
+    ) -> None:
         self.op, self.body, self.node, self.offset = op, body, node, offset
         self.captured = list(node.captured)
         self.floats = [i for i, name in enumerate(carried) if is_differentiable(body.op, name)]
@@ -188,14 +196,14 @@ class _State:
         for name, like in zip(self.inputs, self.wanted, strict=True):
             body.op.with_gradient_type(name, like)
 
-    def input_infos(self):
+    def input_infos(self) -> list[ValueInfoProto]:
         return [make_value_info(name, known) for name, known in zip(self.inputs, self.types, strict=True)]
 
-    def seeds(self, results):
+    def seeds(self, results: list[str]) -> list[tuple[str, str]]:
         """Return the states after an iteration, with their gradients."""
         return [(results[i], name) for i, name in zip(self.floats, self.inputs, strict=False)]
 
-    def results(self, grads):
+    def results(self, grads: list[str]) -> list[str]:
         """Return the states of the gradient after an iteration."""
         size = len(self.floats)
         sums = [
@@ -204,22 +212,29 @@ class _State:
         ]
         return [*grads[:size], *sums]
 
-    def set_gradients(self, outputs):
+    def set_gradients(self, outputs: list[str]) -> list[str | None]:
         """Set the gradients of captured tensors, and return those of the inputs, None unless a state."""
         size = len(self.floats)
         for name, result in zip(self.captured, outputs[size:], strict=True):
             self.node.add_gradient(name, result)
-        grads = [None] * self.node.n_inputs
+        grads: list[str | None] = [None] * self.node.n_inputs
         for i, name in zip(self.floats, outputs[:size], strict=True):
             grads[i + self.offset] = name
         return grads
 
 
-def _as_list(outputs):
+def _as_list(outputs: str | Sequence[str]) -> list[str]:
     return [outputs] if isinstance(outputs, str) else list(outputs)
 
 
-def _keep_history(op, node, graph, names, types, extra=None):
+def _keep_history(
+    op: GradientBuilder,
+    node: RuleNode,
+    graph: GraphProto,
+    names: list[str],
+    types: dict[str, TensorType],
+    extra: dict[str, list[int]] | None = None,
+) -> list[str]:
     """Replace the node by one that also returns some inputs of its body at every iteration.
 
     ``extra`` holds the attributes of Scan that describe its outputs.
@@ -238,7 +253,7 @@ def _keep_history(op, node, graph, names, types, extra=None):
     n_outputs = len(graph.output) - (1 if extra is None else 0)
     outputs = [*node.proto.output, *[""] * (n_outputs - len(node.proto.output))]
     forward = copy_node(node.proto, outputs=[*(name or op.unique("unused") for name in outputs), *stacks])
-    changed = {"body": body}
+    changed: dict[str, Any] = {"body": body}
     changed |= {key: [*values, *[0] * len(names)] for key, values in (extra or {}).items()}
     kept_attributes = [a for a in node.proto.attribute if a.name not in changed]
     del forward.attribute[:]

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from onnx import TensorProto
 
+from ..gradient_builder import GradientBuilder
+from ..rule_context import Gradients, RuleNode
 from ..rule_set import RuleSet
 from ..types.dimensions import is_static
 
@@ -20,16 +24,26 @@ _INT_MAX = np.iinfo(np.int64).max
 class Window:
     """Kernel, strides, dilations and pads of a window, with one number per spatial axis."""
 
-    def __init__(self, kernel, strides, dilations, before, after, group=1):
+    def __init__(
+        self,
+        kernel: Sequence[int],
+        strides: Sequence[int],
+        dilations: Sequence[int],
+        before: Sequence[int],
+        after: Sequence[int],
+        group: int = 1,
+    ) -> None:
         self.kernel, self.strides, self.dilations = list(kernel), list(strides), list(dilations)
         self.before, self.after, self.group = list(before), list(after), group
 
     @property
-    def pads(self):
+    def pads(self) -> list[int]:
         return [*self.before, *self.after]
 
 
-def window_of(node, kernel, source, result):
+def window_of(
+    node: RuleNode, kernel: list[int], source: Sequence[Any], result: Sequence[Any]
+) -> Window | None:
     """Return the window of a convolution or of a pooling, from the shapes before and after it."""
     space = len(kernel)
     strides = node.attribute("strides") or [1] * space
@@ -44,7 +58,15 @@ def window_of(node, kernel, source, result):
     return Window(kernel, strides, dilations, before, after, node.attribute("group", 1))
 
 
-def _same_pads(node, kernel, strides, dilations, source, result, auto_pad):
+def _same_pads(
+    node: RuleNode,
+    kernel: list[int],
+    strides: list[int],
+    dilations: list[int],
+    source: Sequence[Any],
+    result: Sequence[Any],
+    auto_pad: str,
+) -> tuple[list[int], list[int]] | None:
     if source is None or result is None or not is_static((*source[2:], *result[2:])):
         raise node.error(f"auto_pad={auto_pad} needs known spatial dimensions")
     before, after = [], []
@@ -62,7 +84,7 @@ def _same_pads(node, kernel, strides, dilations, source, result, auto_pad):
     return before, after
 
 
-def kernel_of(node, weight):
+def kernel_of(node: RuleNode, weight: str) -> list[int]:
     """Return the spatial shape of a kernel."""
     kernel = node.attribute("kernel_shape") or (node.shape(weight) or ())[2:]
     if not kernel or not is_static(tuple(kernel)):
@@ -70,7 +92,7 @@ def kernel_of(node, weight):
     return list(kernel)
 
 
-def input_gradient(op, grad, weight, window, like):
+def input_gradient(op: GradientBuilder, grad: str, weight: str, window: Window, like: str) -> str:
     """Return the gradient of the input of a convolution, a transposed convolution of that of its output."""
     space = len(window.kernel)
     source, result = op.shape(like), op.shape(grad)
@@ -93,7 +115,7 @@ def input_gradient(op, grad, weight, window, like):
     return op.Slice(padded, before, end, axes)
 
 
-def _crop(window, source, result):
+def _crop(window: Window, source: Sequence[Any], result: Sequence[Any]) -> tuple[list[int], list[int]]:
     """Return the pads of the transposed convolution, and its output_padding."""
     after, extra = [], []
     dims = zip(window.kernel, window.strides, window.dilations, window.before, source, result, strict=True)
@@ -104,14 +126,14 @@ def _crop(window, source, result):
     return [*window.before, *after], extra
 
 
-def weight_gradient(op, x, grad, window, weight):
+def weight_gradient(op: GradientBuilder, x: str, grad: str, window: Window, weight: str) -> str:
     """Return the gradient of the kernel: the input convolved with the gradient of the output."""
     x, grad = _with_an_element(op, x), _with_an_element(op, grad)
     group, space = window.group, list(range(2, 2 + len(window.kernel)))
     left = op.transpose(x, [1, 0, *space]) if group == 1 else _by_group(op, x, group)
     right = op.transpose(grad, [1, 0, *space])
     kernel = (op.shape(grad) or ())[2:]
-    options = {"strides": window.dilations, "dilations": window.strides, "pads": window.pads}
+    options: dict[str, Any] = {"strides": window.dilations, "dilations": window.strides, "pads": window.pads}
     options["kernel_shape"] = list(kernel) if kernel and is_static(kernel) else None
     full = op.Conv(left, right, group=group, **options)
     # The window may fit more often at the end of the space than in the convolution.
@@ -119,7 +141,7 @@ def weight_gradient(op, x, grad, window, weight):
     return op.with_type(op.transpose(cut, [1, 0, *space]), weight)
 
 
-def _with_an_element(op, name):
+def _with_an_element(op: GradientBuilder, name: str) -> str:
     """Return an empty batch padded by a sample of zeros: Conv without channels does not terminate."""
     shape = op.shape(name)
     if isinstance(shape[0], int) and shape[0] > 0:
@@ -129,7 +151,7 @@ def _with_an_element(op, name):
     return op.with_type(op.Pad(name, pads), name, [None, *shape[1:]])
 
 
-def _by_group(op, name, group):
+def _by_group(op: GradientBuilder, name: str, group: int) -> str:
     """Exchange channels and batch within groups: from (N, C, ...) to (C / group, group N, ...)."""
     rank = op.rank(name)
     parts = op.Reshape(name, with_space(op, name, [0, group, -1]))
@@ -137,7 +159,7 @@ def _by_group(op, name, group):
     return op.Reshape(moved, with_space(op, name, [0, -1]))
 
 
-def with_space(op, name, first):
+def with_space(op: GradientBuilder, name: str, first: list[int]) -> np.ndarray | str:
     """Return a shape that ends with the spatial dimensions of a tensor."""
     space = op.shape(name)[2:]
     if is_static(space):
@@ -145,7 +167,7 @@ def with_space(op, name, first):
     return op.Concat(first, op.Slice(op.Shape(name), [2], [2 + len(space)]), axis=0)
 
 
-def _may_exceed(op, x, grad, window):
+def _may_exceed(op: GradientBuilder, x: str, grad: str, window: Window) -> bool:
     source, result = op.shape(x), op.shape(grad)
     if source is None or result is None:
         return True
@@ -162,7 +184,7 @@ def _may_exceed(op, x, grad, window):
 
 
 @RULES.rule("Conv")
-def conv(op, node, grad):
+def conv(op: GradientBuilder, node: RuleNode, grad: str) -> Gradients:
     # y = w * x + b: dx = transposed convolution of dy and w, dw = x * dy, db = sum of dy over batch and space
     x, weight = node.I(0), node.I(1)
     window = window_of(node, kernel_of(node, weight), node.shape(x), node.shape(node.O(0)))
@@ -172,7 +194,7 @@ def conv(op, node, grad):
 
 
 @RULES.rule("ConvTranspose")
-def conv_transpose(op, node, grad):
+def conv_transpose(op: GradientBuilder, node: RuleNode, grad: str) -> Gradients:
     # y = transposed convolution of x and w, plus b: dx = w * dy, dw = dy * x,
     # db = sum of dy over batch and space
     x, weight = node.I(0), node.I(1)
@@ -185,7 +207,7 @@ def conv_transpose(op, node, grad):
     return [dx, dw, _bias(op, node, grad)][: node.n_inputs]
 
 
-def _transposed_window(node, kernel):
+def _transposed_window(node: RuleNode, kernel: list[int]) -> Window:
     """Return the window of the convolution that belongs to a transposed one."""
     window = window_of(node, kernel, node.shape(node.O(0)), node.shape(node.I(0)))
     wanted = node.attribute("output_shape")
@@ -202,7 +224,7 @@ def _transposed_window(node, kernel):
     return window
 
 
-def _bias(op, node, grad):
+def _bias(op: GradientBuilder, node: RuleNode, grad: str) -> str | None:
     if not node.needs(2):
         return None
     axes = [0, *range(2, node.rank(node.I(0)))]

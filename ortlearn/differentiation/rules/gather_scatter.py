@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from onnx import TensorProto
 
+from ..gradient_builder import GradientBuilder
+from ..rule_context import Gradients, RuleNode
 from ..rule_set import RuleSet
 
 __all__ = ["RULES", "scatter_add_flat", "scatter_add_rows"]
@@ -18,7 +22,7 @@ _ADDING = 16
 MOST_ROWS, MOST_PRODUCTS = 256, 1 << 21
 
 
-def scatter_add_rows(op, rows, indices, updates):
+def scatter_add_rows(op: GradientBuilder, rows: str, indices: str, updates: str) -> str:
     """Return a matrix of ``rows`` (shape (1,)) rows, the sums of those of ``updates`` with each index.
 
     ``indices`` has shape (n,) and ``updates`` (n, m).
@@ -32,7 +36,9 @@ def scatter_add_rows(op, rows, indices, updates):
     return op.product(op.one_hot(indices, depth, axis=0, rank=1), updates)
 
 
-def scatter_add_flat(op, like, positions, updates, unique=False):
+def scatter_add_flat(
+    op: GradientBuilder, like: str, positions: str, updates: str, unique: bool = False
+) -> str:
     """Return a tensor of the shape of another one, zero but for values added at positions.
 
     ``positions`` and ``updates`` have one shape; positions count the elements of ``like`` row by row.
@@ -49,12 +55,12 @@ def scatter_add_flat(op, like, positions, updates, unique=False):
 
 
 @RULES.rule("Gather")
-def gather(op, node, grad):
+def gather(op: GradientBuilder, node: RuleNode, grad: str) -> Gradients:
     # y = x[i] along an axis, dx[i] += dy
     return gather_gradient(op, node, grad, node.attribute("axis", 0), node.I(1)), None
 
 
-def gather_gradient(op, node, grad, axis, index):
+def gather_gradient(op: GradientBuilder, node: RuleNode, grad: str, axis: int, index: str) -> str:
     """Return the gradient of the first input of a node that gathers its values at an index."""
     x = node.I(0)
     if 0 in (node.shape(index) or ()):
@@ -80,7 +86,9 @@ def gather_gradient(op, node, grad, axis, index):
     return _gather_by_rows(op, node, grad, axis, index)
 
 
-def _gather_at_constants(op, grad, axis, rank, indices, length):
+def _gather_at_constants(
+    op: GradientBuilder, grad: str, axis: int, rank: int, indices: np.ndarray, length: int
+) -> str:
     """Return the gradient for known indices by operators that are faster than scatter, or an empty name."""
     inverse = np.full(length, len(indices))
     inverse[indices] = np.arange(len(indices))
@@ -95,7 +103,7 @@ def _gather_at_constants(op, grad, axis, rank, indices, length):
     return ""
 
 
-def _gather_of_first_axis(op, node, grad, index):
+def _gather_of_first_axis(op: GradientBuilder, node: RuleNode, grad: str, index: str) -> str:
     x = node.I(0)
     rank = node.rank(x)
     known = node.shape(index)
@@ -112,7 +120,7 @@ def _gather_of_first_axis(op, node, grad, index):
     return op.ScatterElements(op.fill_like(x), positions, grad, axis=0, reduction="add")
 
 
-def _gather_by_rows(op, node, grad, axis, index):
+def _gather_by_rows(op: GradientBuilder, node: RuleNode, grad: str, axis: int, index: str) -> str:
     x = node.I(0)
     rank, width = node.rank(x), node.rank(index)
     # The axes of the indices first, then the other axes of x.
@@ -133,7 +141,7 @@ def _gather_by_rows(op, node, grad, axis, index):
 
 
 @RULES.rule("Compress")
-def compress(op, node, grad):
+def compress(op: GradientBuilder, node: RuleNode, grad: str) -> Gradients:
     # y = x at the positions i where a condition holds, dx at i = dy
     positions, axis = op.Reshape(op.NonZero(node.I(1)), [-1]), node.attribute("axis")
     if axis is None:
@@ -143,7 +151,7 @@ def compress(op, node, grad):
 
 
 @RULES.rule("GatherElements")
-def gather_elements(op, node, grad):
+def gather_elements(op: GradientBuilder, node: RuleNode, grad: str) -> Gradients:
     # y = x[i] element by element along an axis, dx[i] += dy
     x, axis = node.I(0), node.attribute("axis", 0)
     if op.opset >= _ADDING:
@@ -157,7 +165,7 @@ def gather_elements(op, node, grad):
 
 
 @RULES.rule("OneHot")
-def one_hot(op, node, grad):
+def one_hot(op: GradientBuilder, node: RuleNode, grad: str) -> Gradients:
     # y = v1 where the position is the index, else v0: dv1 = sum of dy there, dv0 = sum of dy elsewhere
     if not node.needs(2):
         return None, None, None
@@ -169,7 +177,7 @@ def one_hot(op, node, grad):
 
 
 @RULES.rule("GatherND")
-def gather_nd(op, node, grad):
+def gather_nd(op: GradientBuilder, node: RuleNode, grad: str) -> Gradients:
     # y = x[i, j, ...], dx[i, j, ...] += dy
     if 0 in (node.shape(node.I(1)) or ()):
         return op.constant_gradient(node.I(0)), None
@@ -180,14 +188,14 @@ def gather_nd(op, node, grad):
     return _scatter_nd_by_rows(op, x, indices, grad, width), None
 
 
-def _last_dim(node):
+def _last_dim(node: RuleNode) -> int:
     width = (node.shape(node.I(1)) or (None,))[-1]
     if not isinstance(width, int):
         raise node.error("the last dimension of the indices must be known")
     return width
 
 
-def _full_indices(op, node):
+def _full_indices(op: GradientBuilder, node: RuleNode) -> str:
     """Return the indices preceded by those of the batch."""
     indices, batch = node.I(1), node.attribute("batch_dims", 0)
     rank = node.rank(indices)
@@ -201,7 +209,7 @@ def _full_indices(op, node):
     return op.Concat(*columns, indices, axis=-1) if columns else indices
 
 
-def _scatter_nd_by_rows(op, x, indices, grad, width):
+def _scatter_nd_by_rows(op: GradientBuilder, x: str, indices: str, grad: str, width: int) -> str:
     sizes = op.Slice(op.shape_of(x), [0], [width])
     # Row number of every index: positions times strides.
     wrapped = op.Mod(indices, sizes)
@@ -213,37 +221,39 @@ def _scatter_nd_by_rows(op, x, indices, grad, width):
     return op.reshape_like(scatter_add_rows(op, _product(op, sizes, 0, width), rows, updates), x)
 
 
-def _product(op, sizes, start, end):
+def _product(op: GradientBuilder, sizes: str, start: int, end: int) -> str:
     return op.reduce("ReduceProd", op.Slice(sizes, [start], [end]), None, keepdims=1)
 
 
 @RULES.rule("ScatterElements")
-def scatter_elements(op, node, grad):
+def scatter_elements(op: GradientBuilder, node: RuleNode, grad: str) -> Gradients:
     # y = x with u at i along an axis: dx = dy with zeros at i, du = dy[i]
     axis = node.attribute("axis", 0)
 
-    def read(name):
+    def read(name: str) -> str:
         return op.GatherElements(name, node.I(1), axis=axis)
 
-    def write(target, values, reduction=None):
+    def write(target: str, values: str, reduction: str | None = None) -> str:
         return op.ScatterElements(target, node.I(1), values, axis=axis, reduction=reduction)
 
     return _scatter_gradients(op, node, grad, read, write)
 
 
 @RULES.rule("ScatterND")
-def scatter_nd(op, node, grad):
+def scatter_nd(op: GradientBuilder, node: RuleNode, grad: str) -> Gradients:
     # y = x with u at i: dx = dy with zeros at i, du = dy[i]
-    def read(name):
+    def read(name: str) -> str:
         return op.GatherND(name, node.I(1))
 
-    def write(target, values, reduction=None):
+    def write(target: str, values: str, reduction: str | None = None) -> str:
         return op.ScatterND(target, node.I(1), values, reduction=reduction)
 
     return _scatter_gradients(op, node, grad, read, write)
 
 
-def _scatter_gradients(op, node, grad, read, write):
+def _scatter_gradients(
+    op: GradientBuilder, node: RuleNode, grad: str, read: Callable, write: Callable
+) -> tuple[str | None, str | None, str | None]:
     x, updates, y = node.I(0), node.I(2), node.O(0)
     reduction = node.attribute("reduction", "none")
     if reduction == "none":
@@ -263,7 +273,7 @@ def _scatter_gradients(op, node, grad, read, write):
 
 
 @RULES.rule("TensorScatter")
-def tensor_scatter(op, node, grad):
+def tensor_scatter(op: GradientBuilder, node: RuleNode, grad: str) -> Gradients:
     # y = x with u at the positions from i on along an axis: dx = dy with zeros there, du = dy there
     x, update = node.I(0), node.I(1)
     rank, zero, one = node.rank(x), *(np.array(number, np.int64) for number in (0, 1))
@@ -280,7 +290,9 @@ def tensor_scatter(op, node, grad):
     return [dx, du, None][: node.n_inputs]
 
 
-def _factor_gradient(op, x, updates, grad, read, write):
+def _factor_gradient(
+    op: GradientBuilder, x: str, updates: str, grad: str, read: Callable, write: Callable
+) -> str:
     """Return the gradient of factors; zeros are counted separately, as in ReduceProd."""
     zero = op.Equal(updates, 0.0)
     factors, zeros = op.Where(zero, 1.0, updates), op.mask(zero, grad)

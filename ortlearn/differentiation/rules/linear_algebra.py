@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from ..gradient_builder import GradientBuilder
+from ..rule_context import Gradients, RuleNode
 from ..rule_set import RuleSet
 from ..types.dimensions import broadcast_shapes
 
@@ -11,12 +13,14 @@ RULES = RuleSet("linear_algebra")
 
 
 @RULES.rule("MatMul")
-def matmul(op, node, grad):
+def matmul(op: GradientBuilder, node: RuleNode, grad: str) -> Gradients:
     # y = a @ b, da = dy @ b', db = a' @ dy
     return matmul_gradients(op, node, node.I(0), node.I(1), grad)
 
 
-def matmul_gradients(op, node, a, b, grad):
+def matmul_gradients(
+    op: GradientBuilder, node: RuleNode, a: str, b: str, grad: str
+) -> tuple[str | None, str | None] | None:
     """Return the gradients of the operands of a product, or None if not required."""
     ranks = node.rank(a), node.rank(b)
     if ranks == (2, 2):
@@ -34,12 +38,12 @@ def matmul_gradients(op, node, a, b, grad):
     )
 
 
-def _left(op, a, b, grad):
+def _left(op: GradientBuilder, a: str, b: str, grad: str) -> str:
     result = op.product(grad, op.swap_last(b))
     return op.unbroadcast(_product_type(op, result, a, b, a), a)
 
 
-def _right(op, a, b, grad):
+def _right(op: GradientBuilder, a: str, b: str, grad: str) -> str:
     shape = op.shape(a)
     if op.rank(b) == 2 and shape is not None:
         rows, columns = op.shape(b)
@@ -51,7 +55,7 @@ def _right(op, a, b, grad):
     return op.unbroadcast(_product_type(op, result, a, b, b), b)
 
 
-def _product_type(op, result, a, b, like):
+def _product_type(op: GradientBuilder, result: str, a: str, b: str, like: str) -> str:
     """Set the shape of a gradient before the sum over the batch."""
     left, right, own = op.shape(a), op.shape(b), op.shape(like)
     if left is None or right is None:
@@ -60,7 +64,9 @@ def _product_type(op, result, a, b, like):
     return op.with_type(result, like, [*batch, *own[-2:]])
 
 
-def _with_vector(op, node, a, b, grad):
+def _with_vector(
+    op: GradientBuilder, node: RuleNode, a: str, b: str, grad: str
+) -> tuple[str | None, str | None]:
     """Differentiate a product with one vector as a product with a matrix of one row or column."""
     if op.rank(a) == 1:
         row, wide = op.unsqueeze(a, [0]), op.unsqueeze(grad, [-2])
@@ -72,7 +78,7 @@ def _with_vector(op, node, a, b, grad):
 
 
 @RULES.rule("Gemm")
-def gemm(op, node, grad):
+def gemm(op: GradientBuilder, node: RuleNode, grad: str) -> Gradients:
     # y = alpha A @ B + beta c with A = a or a', da = alpha dy @ B' (or its transpose), dc = beta dy
     a, b = node.I(0), node.I(1)
     trans_a, trans_b = node.attribute("transA", 0), node.attribute("transB", 0)
@@ -91,13 +97,13 @@ def gemm(op, node, grad):
     return [da, db, dc][: node.n_inputs]
 
 
-def _scaled_gemm(op, left, right, alpha, flags):
+def _scaled_gemm(op: GradientBuilder, left: str, right: str, alpha: float, flags: dict[str, int]) -> str:
     flags = {name: value for name, value in flags.items() if value}
     return op.Gemm(left, right, alpha=None if alpha == 1 else alpha, **flags)
 
 
 @RULES.rule("MatMulInteger")
-def matmul_integer(op, node, grad):
+def matmul_integer(op: GradientBuilder, node: RuleNode, grad: str) -> Gradients:
     # y = (a - p) @ (b - q) of integers, da = dy (b - q)', db = (a - p)' dy, dp = -da, dq = -db
     a, b, p, q = (op.cast_like(node.I(i), grad) if node.I(i) else "" for i in range(4))
     if p and op.rank(p) == 1:

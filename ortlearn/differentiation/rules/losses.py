@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from ..gradient_builder import GradientBuilder
+from ..rule_context import Gradients, RuleNode
 from ..rule_set import RuleSet
 
 __all__ = ["RULES"]
@@ -10,7 +12,7 @@ RULES = RuleSet("losses")
 
 
 @RULES.rule("SoftmaxCrossEntropyLoss")
-def softmax_cross_entropy(op, node, grad):
+def softmax_cross_entropy(op: GradientBuilder, node: RuleNode, grad: str) -> Gradients:
     # l = -sum(w_c log_softmax(x)_c) with c the label, dx = w (softmax(x) - one hot of c) dl and
     # dw_c = -sum(log_softmax(x)_c dl), with dl / sum(w), and l less of the second, for the mean;
     # the log-probabilities, a second output, add dp - softmax(x) sum(dp)
@@ -33,7 +35,7 @@ def softmax_cross_entropy(op, node, grad):
     return [total, None, weights_grad][: node.n_inputs]
 
 
-def _class_weights_gradient(op, node, grad, hot, logs):
+def _class_weights_gradient(op: GradientBuilder, node: RuleNode, grad: str, hot: str, logs: str) -> str:
     """Return the gradient of the class weights; ``grad`` is that of the sum of the losses."""
     rank = node.rank(node.I(0))
     slopes = op.Neg(logs)
@@ -48,7 +50,7 @@ def _class_weights_gradient(op, node, grad, hot, logs):
     return op.reduce("ReduceSum", slopes, [axis for axis in range(rank) if axis != 1], keepdims=0)
 
 
-def _safe_labels(op, node, labels):
+def _safe_labels(op: GradientBuilder, node: RuleNode, labels: str) -> tuple[str, str | None]:
     """Return valid labels, and a mask of those not ignored, None if all count."""
     ignored = node.attribute("ignore_index")
     if ignored is None:
@@ -57,7 +59,7 @@ def _safe_labels(op, node, labels):
     return op.Mul(labels, op.cast_like(counted, labels)), counted
 
 
-def _label_weights(op, node, x, labels):
+def _label_weights(op: GradientBuilder, node: RuleNode, x: str, labels: str) -> str:
     """Return the weight of every label, in the shape of the labels."""
     safe, counted = _safe_labels(op, node, labels)
     if node.I(2):
@@ -67,6 +69,6 @@ def _label_weights(op, node, x, labels):
     return weights if counted is None else op.Mul(weights, op.mask(counted, x))
 
 
-def _one_hot(op, node, x, labels):
+def _one_hot(op: GradientBuilder, node: RuleNode, x: str, labels: str) -> str:
     safe, _ = _safe_labels(op, node, labels)
     return op.with_type(op.one_hot(safe, op.dim(x, 1, scalar=True), axis=1, rank=node.rank(x) - 1), x)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..gradient_builder import GradientBuilder
+from ..rule_context import Gradients, RuleNode
 from ..rule_set import RuleSet
 from .gather_scatter import gather_gradient
 from .normalization import norm_gradient
@@ -16,7 +18,7 @@ _ML = "ai.onnx.ml"
 
 
 @RULES.rule("ArrayFeatureExtractor", domain=_ML)
-def array_feature_extractor(op, node, grad):
+def array_feature_extractor(op: GradientBuilder, node: RuleNode, grad: str) -> Gradients:
     # y = columns i of x, dx = dy added to columns i
     x, columns = node.I(0), node.I(1)
     flat = op.Reshape(columns, [-1])
@@ -29,7 +31,7 @@ def array_feature_extractor(op, node, grad):
 
 
 @RULES.rule("Scaler", domain=_ML)
-def scaler(op, node, grad):
+def scaler(op: GradientBuilder, node: RuleNode, grad: str) -> Gradients:
     # y = (x - offset) scale, dx = scale dy
     x = node.I(0)
     scale = op.constant(np.array(node.attribute("scale"), dtype=op.float_dtype))
@@ -37,7 +39,7 @@ def scaler(op, node, grad):
 
 
 @RULES.rule("Normalizer", domain=_ML)
-def normalizer(op, node, grad):
+def normalizer(op: GradientBuilder, node: RuleNode, grad: str) -> Gradients:
     # y = x / n with n the norm of a row, dx = (dy - n' sum(y dy)) / n with n' the slope of the norm
     x, norm = node.I(0), node.attribute("norm", "MAX")
     axes = [node.rank(x) - 1]
@@ -48,7 +50,7 @@ def normalizer(op, node, grad):
     return norm_gradient(op, node, grad, axes, "ReduceL1" if norm == "L1" else "ReduceL2")
 
 
-def _max_norm_gradient(op, x, grad, axes):
+def _max_norm_gradient(op: GradientBuilder, x: str, grad: str, axes: list[int]) -> str:
     # y = x / n with n = max(x): dx = dy / n, minus sum(x dy) / n^2 where x is the largest; y = x where n = 0
     largest = op.reduce("ReduceMax", x, axes)
     usable = op.Not(op.Equal(largest, 0.0))
@@ -61,7 +63,7 @@ def _max_norm_gradient(op, x, grad, axes):
 
 
 @RULES.rule("Imputer", domain=_ML)
-def imputer(op, node, grad):
+def imputer(op: GradientBuilder, node: RuleNode, grad: str) -> Gradients:
     # y = x, or a constant where x is missing, dx = dy where x is there
     x = node.I(0)
     missing = node.attribute("replaced_value_float", 0.0)

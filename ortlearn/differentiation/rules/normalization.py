@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from ..decomposition import by_decomposition
+from ..gradient_builder import GradientBuilder
+from ..rule_context import Gradients, RuleNode
 from ..rule_set import RuleSet
 
 __all__ = ["RULES", "by_batch_statistics"]
@@ -11,7 +13,7 @@ RULES = RuleSet("normalization")
 
 
 @RULES.rule("Dropout")
-def dropout(op, node, grad):
+def dropout(op: GradientBuilder, node: RuleNode, grad: str) -> Gradients:
     # y = x m / (1 - r) with m random, zero or one, dx = dy m / (1 - r); y = x in inference mode
     training = node.constant(node.I(2))
     nothing = [None] * (node.n_inputs - 1)
@@ -24,7 +26,7 @@ def dropout(op, node, grad):
 
 
 @RULES.rule("BatchNormalization")
-def batch_normalization(op, node, grad):
+def batch_normalization(op: GradientBuilder, node: RuleNode, grad: str) -> Gradients:
     # y = s z + b with z = (x - m) / sqrt(v + e): dx = s dy / sqrt(v + e), ds = sum(z dy), db = sum(dy),
     # dm = -s db / sqrt(v + e), dv = -s ds / (2 (v + e))
     if node.attribute("training_mode", 0):
@@ -49,7 +51,7 @@ def batch_normalization(op, node, grad):
     return dx, ds, total, dm, dv
 
 
-def by_batch_statistics(op, node):
+def by_batch_statistics(op: GradientBuilder, node: RuleNode) -> list[str]:
     """Write a batch normalization in training mode with simpler operators."""
     # y = s (x - m) / sqrt(v + e) + b with m and v those of x; the running ones are r m0 + (1 - r) m.
     # Builds of onnxruntime without training have no kernel for this.
@@ -75,7 +77,7 @@ def by_batch_statistics(op, node):
 _training_gradient = by_decomposition(by_batch_statistics)
 
 
-def _normalized(op, x, axes, epsilon):
+def _normalized(op: GradientBuilder, x: str, axes: list[int], epsilon: float) -> tuple[str, str]:
     """Return (x - mean) / sqrt(variance + epsilon), and the divisor."""
     centred = op.Sub(x, op.reduce("ReduceMean", x, axes))
     variance = op.reduce("ReduceMean", op.square(op.with_type(centred, x)), axes)
@@ -83,7 +85,7 @@ def _normalized(op, x, axes, epsilon):
     return op.Div(centred, divisor), divisor
 
 
-def _normalization_gradient(op, z, divisor, grad, axes):
+def _normalization_gradient(op: GradientBuilder, z: str, divisor: str, grad: str, axes: list[int]) -> str:
     """Return the gradient of x from that of z, its normalized value along axes."""
     # dx = (dz - mean(dz) - z mean(z dz)) / divisor
     mean = op.reduce("ReduceMean", grad, axes)
@@ -92,7 +94,7 @@ def _normalization_gradient(op, z, divisor, grad, axes):
 
 
 @RULES.rule("LayerNormalization")
-def layer_normalization(op, node, grad):
+def layer_normalization(op: GradientBuilder, node: RuleNode, grad: str) -> Gradients:
     # y = s z + b with z = (x - mean(x)) / sqrt(var(x) + e)
     x, scale = node.I(0), node.I(1)
     rank = node.rank(x)
@@ -110,7 +112,9 @@ def layer_normalization(op, node, grad):
     return [dx, ds, db][: node.n_inputs]
 
 
-def _statistics_gradient(op, node, z, divisor, axes):
+def _statistics_gradient(
+    op: GradientBuilder, node: RuleNode, z: str, divisor: str, axes: list[int]
+) -> str | None:
     """Return the part of the gradient from the outputs Mean and InvStdDev, or None."""
     x, total = node.I(0), None
     mean, inverse = node.GO(1), node.GO(2)
@@ -129,7 +133,7 @@ def _statistics_gradient(op, node, z, divisor, axes):
 
 
 @RULES.rule("InstanceNormalization")
-def instance_normalization(op, node, grad):
+def instance_normalization(op: GradientBuilder, node: RuleNode, grad: str) -> Gradients:
     # y = s z + b with z = (x - mean(x)) / sqrt(var(x) + e), mean and variance over space
     x, scale = node.I(0), node.I(1)
     rank = node.rank(x)
@@ -145,13 +149,13 @@ def instance_normalization(op, node, grad):
 
 
 @RULES.rule("LpNormalization")
-def lp_normalization(op, node, grad):
+def lp_normalization(op: GradientBuilder, node: RuleNode, grad: str) -> Gradients:
     # y = x / n with n the norm of x, dx = (dy - n' sum(y dy)) / n with n' = sign(x), or y for the second norm
     axis, order = node.attribute("axis", -1), node.attribute("p", 2)
     return norm_gradient(op, node, grad, [axis], "ReduceL1" if order == 1 else "ReduceL2")
 
 
-def norm_gradient(op, node, grad, axes, norm):
+def norm_gradient(op: GradientBuilder, node: RuleNode, grad: str, axes: list[int], norm: str) -> str:
     """Return the gradient of x / norm(x), with the norm a reduction; rows of zeros have gradient zero."""
     x, y = node.I(0), op.cast_like(node.O(0), grad)
     size = op.reduce(norm, x, axes)
@@ -164,7 +168,7 @@ def norm_gradient(op, node, grad, axes, norm):
 
 @RULES.rule("LRN")
 @by_decomposition
-def lrn(op, node):
+def lrn(op: GradientBuilder, node: RuleNode) -> str:
     # y = x / (k + alpha / n (sum of x^2 over n channels around))^beta
     x, size, rank = node.input_name(0), node.attribute("size"), node.rank(node.input_name(0))
     pads = [0] * (2 * rank)

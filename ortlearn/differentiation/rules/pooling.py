@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from ..decomposition import by_decomposition
+from ..gradient_builder import GradientBuilder
+from ..rule_context import Gradients, RuleNode
 from ..rule_set import RuleSet
 from ..types.dimensions import is_static
-from .convolutions import input_gradient, window_of, with_space
+from .convolutions import Window, input_gradient, window_of, with_space
 from .gather_scatter import scatter_add_flat
 
 __all__ = ["RULES"]
@@ -20,7 +24,7 @@ _INT_MAX = np.iinfo(np.int64).max
 
 
 @RULES.rule("GlobalAveragePool")
-def global_average_pool(op, node, grad):
+def global_average_pool(op: GradientBuilder, node: RuleNode, grad: str) -> Gradients:
     # y = mean of x over space, dx = dy / n
     x = node.I(0)
     count = op.size_along(x, list(range(2, node.rank(x))), op.float_dtype)
@@ -28,7 +32,7 @@ def global_average_pool(op, node, grad):
 
 
 @RULES.rule("GlobalMaxPool")
-def global_max_pool(op, node, grad):
+def global_max_pool(op: GradientBuilder, node: RuleNode, grad: str) -> Gradients:
     # y = max of x over space, dx = dy shared among the elements equal to y
     x = node.I(0)
     chosen = op.mask(op.Equal(x, node.O(0)), grad)
@@ -37,7 +41,7 @@ def global_max_pool(op, node, grad):
 
 
 @RULES.rule("AveragePool")
-def average_pool(op, node, grad):
+def average_pool(op: GradientBuilder, node: RuleNode, grad: str) -> Gradients:
     # y = mean of x under a window, dx = transposed convolution of dy / n and ones
     x = node.I(0)
     rank, kernel = node.rank(x), node.attribute("kernel_shape")
@@ -60,7 +64,9 @@ def average_pool(op, node, grad):
     return op.reshape_like(input_gradient(op, flat, ones, window, single), x)
 
 
-def _counts(op, node, window, shape, result):
+def _counts(
+    op: GradientBuilder, node: RuleNode, window: Window, shape: Sequence[Any], result: Sequence[Any]
+) -> float | np.ndarray | None:
     """Return the number of elements that each window averages, without padding if sizes are rounded up."""
     rounded_up = node.attribute("ceil_mode", 0)
     if not rounded_up and (node.attribute("count_include_pad", 0) or not any(window.pads)):
@@ -80,7 +86,7 @@ def _counts(op, node, window, shape, result):
 
 
 @RULES.rule("MaxPool")
-def max_pool(op, node, grad):
+def max_pool(op: GradientBuilder, node: RuleNode, grad: str) -> Gradients:
     # y = x at the position i of the largest under a window, dx at i += dy
     x = node.I(0)
     if node.attribute("storage_order", 0):
@@ -94,7 +100,7 @@ def max_pool(op, node, grad):
 
 @RULES.rule("GlobalLpPool")
 @by_decomposition
-def global_lp_pool(op, node):
+def global_lp_pool(op: GradientBuilder, node: RuleNode) -> str:
     # y = (sum of |x|^p over space)^(1/p)
     x, order = node.input_name(0), node.attribute("p", 2)
     axes = list(range(2, node.rank(x)))
@@ -103,7 +109,7 @@ def global_lp_pool(op, node):
 
 @RULES.rule("LpPool")
 @by_decomposition
-def lp_pool(op, node):
+def lp_pool(op: GradientBuilder, node: RuleNode) -> str:
     # y = (sum of |x|^p under a window)^(1/p); a convolution of every channel with ones sums them
     x, order, kernel = node.input_name(0), node.attribute("p", 2), node.attribute("kernel_shape")
     if node.attribute("ceil_mode", 0):
@@ -118,7 +124,7 @@ def lp_pool(op, node):
     return _root(op, sums, order)
 
 
-def _root(op, sums, order):
+def _root(op: GradientBuilder, sums: str, order: int) -> str:
     """Write a root whose derivative at zero is zero."""
     if order == 1:
         return sums
@@ -127,6 +133,6 @@ def _root(op, sums, order):
 
 
 @RULES.rule("MaxUnpool")
-def max_unpool(op, node, grad):
+def max_unpool(op: GradientBuilder, node: RuleNode, grad: str) -> Gradients:
     # y = zeros with x at the positions i, dx = dy at i
     return [op.Gather(op.Reshape(grad, [-1]), node.I(1), axis=0), *[None] * (node.n_inputs - 1)]

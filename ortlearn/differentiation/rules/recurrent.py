@@ -7,20 +7,21 @@ weights and inputs are products over all steps after the Scan.
 
 from __future__ import annotations
 
+from ..gradient_builder import GradientBuilder
 from ..rule_set import RuleSet
-from .recurrent_layers import recurrent_rule
+from .recurrent_layers import Direction, recurrent_rule
 
 __all__ = ["RULES"]
 
 RULES = RuleSet("recurrent")
 
 
-def _rnn(d):
+def _rnn(d: Direction) -> list[str | None]:
     # h = f(s) with s = x W' + h R' + b: ds = f'(s) dh, dh of the step before = ds R
     op, layer = d.op, d.layer
     slope = layer.where_running(d.activations[0](op, d.sums())[1], 0)
 
-    def step(op, states, items):
+    def step(op: GradientBuilder, states: list[str], items: list[str]) -> tuple[list[str], list[str]]:
         dh = op.Add(states[0], items[0])
         ds = op.Mul(dh, items[1])
         return [_with_carried(op, op.MatMul(ds, d.r), dh, items[2:])], [ds]
@@ -31,12 +32,12 @@ def _rnn(d):
     return [*d.gradients(rows, rows), dh]
 
 
-def _with_carried(op, before, dh, idle):
+def _with_carried(op: GradientBuilder, before: str, dh: str, idle: list[str]) -> str:
     """Add the gradient of the unchanged state of samples that have ended."""
     return op.Add(before, op.Mul(dh, idle[0])) if idle else before
 
 
-def _lstm(d):
+def _lstm(d: Direction) -> list[str | None]:
     # c = f(s_f) c' + f(s_i) g(s_c), h = f(s_o) h(c) with s = x W' + h R' + b, plus peepholes times c' or c
     op, layer, hidden = d.op, d.layer, d.hidden
     cell = _Cell(d)
@@ -44,7 +45,7 @@ def _lstm(d):
     to_cell = layer.where_running(cell.from_output, 0)
     kept = layer.where_running(cell.from_cell, 1)
 
-    def step(op, states, items):
+    def step(op: GradientBuilder, states: list[str], items: list[str]) -> tuple[list[str], list[str]]:
         dh = op.Add(states[0], items[0])
         dc = op.Add(states[1], op.Mul(dh, items[2]))
         ds = op.Mul(op.Concat(dc, dh, dc, dc, axis=1), items[1])
@@ -79,7 +80,7 @@ class _Cell:
         Derivatives of the output by the cell, and of the cell by the previous one.
     """
 
-    def __init__(self, d):
+    def __init__(self, d: Direction) -> None:
         op, self.layer = d.op, d.layer
         self.act, act_c, act_h = d.activations
         sums = d.sums()
@@ -101,23 +102,23 @@ class _Cell:
             for gate in (0, 2):
                 self.from_cell = op.Add(self.from_cell, op.Mul(self.slopes[gate], self.peepholes[gate]))
 
-    def _peepholes(self, d):
+    def _peepholes(self, d: Direction) -> list[str]:
         """Return the weights of the cell in the gates i, o and f."""
         if not self.layer.node.I(7):
             return []
         whole, h = self.layer.part(self.layer.node.I(7), d.number), d.hidden
         return [d.op.Slice(whole, [gate * h], [(gate + 1) * h]) for gate in range(3)]
 
-    def _with_peephole(self, op, total, gate, cell):
+    def _with_peephole(self, op: GradientBuilder, total: str, gate: int, cell: str) -> str:
         return op.Add(total, op.Mul(cell, self.peepholes[gate])) if self.peepholes else total
 
-    def _gates(self, op, s_i, s_f, cell):
+    def _gates(self, op: GradientBuilder, s_i: str, s_f: str, cell: str) -> tuple[str, str, str, str]:
         """Return the gates i and f, and their derivatives."""
         i, di = self.act(op, self._with_peephole(op, s_i, 0, cell))
         f, df = (op.Sub(1.0, i), "") if self.coupled else self.act(op, self._with_peephole(op, s_f, 2, cell))
         return i, di, f, df
 
-    def _run(self, d, s_i, s_f, g, first):
+    def _run(self, d: Direction, s_i: str, s_f: str, g: str, first: str) -> None:
         """Compute the cell at all steps, with few operators in the Scan."""
         op, layer = d.op, d.layer
         if self.peepholes:
@@ -126,7 +127,7 @@ class _Cell:
             i, _, f, _ = self._gates(op, s_i, s_f, "")
             rows = [layer.where_running(f, 1), layer.where_running(op.Mul(i, g), 0)]
 
-        def step(op, states, items):
+        def step(op: GradientBuilder, states: list[str], items: list[str]) -> tuple[list[str], list[str]]:
             if not self.peepholes:
                 c = op.Add(op.Mul(states[0], items[0]), items[1])
             else:
@@ -143,7 +144,7 @@ class _Cell:
         self.later = op.set_type(op.Reshape(cells, [-1, d.hidden]), layer.elem_type, (None, d.hidden))
 
 
-def _gru(d):
+def _gru(d: Direction) -> list[str | None]:
     # h = (1 - z) g + z h' with z, r = f(s), g = g(s_x + r (h' R' + b)), or g(s_x + (r h') R' + b)
     op, layer, hidden = d.op, d.layer, d.hidden
     after = bool(layer.node.attribute("linear_before_reset", 0))
@@ -172,11 +173,11 @@ def _gru(d):
     return _gru_before(d, by_z, op.Mul(d.h, dr), by_g, r, kept, weight, reset)
 
 
-def _gru_after(d, by_z, by_r, by_g, by_state, kept):
+def _gru_after(d: Direction, by_z: str, by_r: str, by_g: str, by_state: str, kept: str) -> list[str | None]:
     """Differentiate a layer that resets after the product: every gate is a factor times dh."""
     op, hidden = d.op, d.hidden
 
-    def step(op, states, items):
+    def step(op: GradientBuilder, states: list[str], items: list[str]) -> tuple[list[str], list[str]]:
         dh = op.Add(states[0], items[0])
         da = op.Mul(op.Concat(dh, dh, dh, axis=1), items[1])
         return [op.Add(op.MatMul(da, d.r), op.Mul(dh, items[2]))], [da, dh]
@@ -188,12 +189,14 @@ def _gru_after(d, by_z, by_r, by_g, by_state, kept):
     return [*d.gradients(ds, da), dh]
 
 
-def _gru_before(d, by_z, by_r, by_g, r, kept, weight, reset):
+def _gru_before(
+    d: Direction, by_z: str, by_r: str, by_g: str, r: str, kept: str, weight: str, reset: str
+) -> list[str | None]:
     """Differentiate a layer that resets before the product."""
     op, layer, hidden = d.op, d.layer, d.hidden
     others = op.Slice(d.r, [0], [2 * hidden], [0])
 
-    def step(op, states, items):
+    def step(op: GradientBuilder, states: list[str], items: list[str]) -> tuple[list[str], list[str]]:
         dh = op.Add(states[0], items[0])
         ds_g = op.Mul(dh, items[3])
         dq = op.MatMul(ds_g, weight)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from onnx import TensorProto, helper
 
 from ...graphs import TensorType, make_value_info
-from .cell_activations import read_activations
+from ..gradient_builder import GradientBuilder
+from ..rule_context import Gradients, RuleNode
+from .cell_activations import Activation, read_activations
 
 __all__ = ["Direction", "recurrent_rule"]
 
@@ -19,7 +21,7 @@ _BACKWARDS = (np.array([-1]), np.array([np.iinfo(np.int64).min]), np.array([0]),
 class RecurrentLayer:
     """A recurrent node: its directions, and its inputs and outputs with time on the first axis."""
 
-    def __init__(self, op, node, gates):
+    def __init__(self, op: GradientBuilder, node: RuleNode, gates: int) -> None:
         self.op, self.node, self.gates = op, node, gates
         self.hidden = node.attribute("hidden_size") or (node.shape(node.I(2)) or (None,))[-1]
         if not isinstance(self.hidden, int):
@@ -37,17 +39,17 @@ class RecurrentLayer:
         # Whether a sample has not ended at a step, for rows of (step, sample); "" if all have equal lengths.
         self.mask = self._mask() if self.lengths else ""
 
-    def time_first(self, name, perm):
+    def time_first(self, name: str, perm: list[int]) -> str:
         """Permute a tensor between batch first and time first, if the layer has the batch first."""
         return self.op.transpose(name, perm) if self.batch_first and name else name
 
-    def _mask(self):
+    def _mask(self) -> str:
         op = self.op
         steps = op.Range(np.array(0, np.int64), op.dim(self.x, 0, scalar=True), np.array(1, np.int64))
         runs = op.Less(op.unsqueeze(steps, [1]), op.unsqueeze(self.lengths, [0]))
         return op.Reshape(op.Cast(runs, to=self.elem_type), [-1, 1])
 
-    def in_order(self, name, reverse):
+    def in_order(self, name: str, reverse: bool) -> str:
         """Return a sequence in the order of a direction, or restore its order."""
         if not reverse:
             return name
@@ -57,14 +59,14 @@ class RecurrentLayer:
             return self.op.ReverseSequence(name, lengths, batch_axis=1, time_axis=0)
         return self.op.Slice(name, *_BACKWARDS)
 
-    def rows(self, name):
+    def rows(self, name: str) -> str:
         """Return a sequence as a matrix with a row for every step and sample."""
         width = (self.op.shape(name) or (None,))[-1]
         if isinstance(width, int):
             return self.op.Reshape(name, [-1, width])
         return self.op.Reshape(name, self.op.Concat([-1], self.op.dim(name, 2), axis=0))
 
-    def steps(self, name, width):
+    def steps(self, name: str, width: int) -> str:
         """Return a matrix of rows as a sequence of steps."""
         if self.known.count(None) < 2:
             time, batch = (-1 if size is None else size for size in self.known)
@@ -73,14 +75,14 @@ class RecurrentLayer:
             shape = self.op.Concat(self.op.Slice(self.op.Shape(self.x), [0], [2]), [width], axis=0)
         return self.op.set_type(self.op.Reshape(name, shape), self.elem_type, (*self.known, width))
 
-    def where_running(self, name, value):
+    def where_running(self, name: str, value: int) -> str:
         """Return ``name`` for samples that have not ended, and a number for the others."""
         if not self.mask:
             return name
         kept = self.op.Mul(name, self.mask)
         return self.op.Add(kept, self.op.Sub(1.0, self.mask)) if value else kept
 
-    def initial(self, index, direction):
+    def initial(self, index: int, direction: int) -> str:
         """Return the initial state of a direction, of shape (batch, hidden)."""
         if self.node.I(index):
             return self.part(self.time_first(self.node.I(index), [1, 0, 2]), direction)
@@ -89,13 +91,13 @@ class RecurrentLayer:
         shape = self.op.Concat(batch, [self.hidden], axis=0)
         return self.op.fill(shape if known is None else self.op.constant([int(known[0]), self.hidden]))
 
-    def part(self, name, direction, axis=0):
+    def part(self, name: str, direction: int, axis: int = 0) -> str:
         """Return the part of a direction, without the axis of directions."""
         if len(self.reversed) == 1:
             return self.op.Squeeze(name, [axis])
         return self.op.Gather(name, np.array(direction), axis=axis)
 
-    def output_grad(self, index, direction):
+    def output_grad(self, index: int, direction: int) -> str | None:
         """Return the gradient of an output for a direction, or None."""
         grad = self.node.GO(index)
         if grad is None:
@@ -107,7 +109,7 @@ class RecurrentLayer:
 class Direction:
     """One direction of a layer: its weights, and its sequences in reading order."""
 
-    def __init__(self, layer, number, activations):
+    def __init__(self, layer: RecurrentLayer, number: int, activations: list[Activation]) -> None:
         op, node, hidden = layer.op, layer.node, layer.hidden
         self.op, self.layer, self.number, self.hidden = op, layer, number, hidden
         self.reverse, self.activations = layer.reversed[number], activations
@@ -125,29 +127,29 @@ class Direction:
         dy = op.Mul(dy, layer.steps(layer.mask, 1)) if layer.mask else dy
         self.dy = op.set_type(dy, layer.elem_type, (*layer.known, hidden))
 
-    def idle(self):
+    def idle(self) -> list[str]:
         """Return a list with a mask of ended samples, empty if all have equal lengths."""
         return [self.layer.steps(self.op.Sub(1.0, self.layer.mask), 1)] if self.layer.mask else []
 
-    def before(self, first, states):
+    def before(self, first: str, states: str) -> str:
         """Return the state before every step, with a row for every step and sample."""
         op = self.op
         earlier = op.Concat(op.Unsqueeze(first, [0]), op.Slice(states, [0], [-1], [0]), axis=0)
         return op.set_type(op.Reshape(earlier, [-1, self.hidden]), self.layer.elem_type, (None, self.hidden))
 
-    def sums(self):
+    def sums(self) -> str:
         """Return x @ W' + h @ R' + b of all gates."""
         op, (x_bias, h_bias) = self.op, self.biases
         inputs = op.Gemm(self.x, self.w, op.Add(x_bias, h_bias) if x_bias else "", transB=1)
         return op.set_type(op.Gemm(self.h, self.r, inputs, transB=1), self.layer.elem_type)
 
-    def gate(self, sums, index):
+    def gate(self, sums: str, index: int) -> str:
         """Return the columns of a gate."""
         h = self.hidden
         name = self.op.Slice(sums, [index * h], [(index + 1) * h], [1])
         return self.op.set_type(name, self.layer.elem_type, (None, h))
 
-    def last_grad(self, index):
+    def last_grad(self, index: int) -> str:
         """Return the gradient of a last state, or zeros."""
         found = self.layer.output_grad(index, self.number)
         if found is None:
@@ -158,7 +160,9 @@ class Direction:
         running = self.op.Gather(self.layer.steps(self.layer.mask, 1), np.array(0), axis=0)
         return self.op.Mul(found, running)
 
-    def scan(self, states, sequences, step: Callable, backward=True):
+    def scan(
+        self, states: list[str], sequences: list[str], step: Callable, backward: bool = True
+    ) -> tuple[list[str], list[str]]:
         """Write a Scan with states of shape (batch, hidden), and return the last states and stacked items.
 
         ``step(op, states, items)`` returns new states, and items to stack.
@@ -184,7 +188,9 @@ class Direction:
         found = [found] if isinstance(found, str) else list(found)
         return found[:size], found[size:]
 
-    def gradients(self, dx_rows, da_rows, reset=""):
+    def gradients(
+        self, dx_rows: str, da_rows: str, reset: str = ""
+    ) -> tuple[str | None, str | None, str | None, str | None]:
         """Return the gradients of X, W, R and B from those of the gates, by their inputs and by the state.
 
         The last gate reads ``reset``, if given, instead of the state.
@@ -207,13 +213,13 @@ class Direction:
         return dx, dw, dr, db
 
 
-def recurrent_rule(gates, defaults, differentiate):
+def recurrent_rule(gates: int, defaults: list[str], differentiate: Callable) -> Callable:
     """Return the rule of a layer with a number of gates.
 
     ``differentiate(direction)`` returns the gradients of all inputs except the lengths, for one direction.
     """
 
-    def rule(op, node, grad):
+    def rule(op: GradientBuilder, node: RuleNode, grad: str) -> Gradients:
         layer = RecurrentLayer(op, node, gates)
         activations = read_activations(node, defaults, len(layer.reversed))
         found = [differentiate(Direction(layer, d, activations[d])) for d in range(len(layer.reversed))]
@@ -228,7 +234,7 @@ def recurrent_rule(gates, defaults, differentiate):
     return rule
 
 
-def _stacked(layer, index, parts):
+def _stacked(layer: RecurrentLayer, index: int, parts: Sequence[str | None]) -> str | None:
     """Return the gradient of an input, stacked from those of its directions."""
     op, node = layer.op, layer.node
     if parts is None or not node.needs(index):

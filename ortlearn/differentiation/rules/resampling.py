@@ -10,6 +10,8 @@ import numpy as np
 from onnx import TensorProto
 
 from ..decomposition import by_decomposition
+from ..gradient_builder import GradientBuilder
+from ..rule_context import Gradients, RuleNode
 from ..rule_set import RuleSet
 from ..types.dimensions import is_static
 
@@ -39,7 +41,7 @@ _NEAREST: dict[str, Callable] = {
 class _Axes:
     """Axes and scales of a Resize."""
 
-    def __init__(self, node):
+    def __init__(self, node: RuleNode) -> None:
         self.node, self.rank = node, node.rank(node.I(0))
         self.listed = [axis % self.rank for axis in node.attribute("axes") or range(self.rank)]
         self.coordinates = node.attribute("coordinate_transformation_mode", "half_pixel")
@@ -49,11 +51,11 @@ class _Axes:
         policy = node.attribute("keep_aspect_ratio_policy", "stretch")
         self.policy = policy if self.sizes and policy != "stretch" else None
 
-    def _given(self, index):
+    def _given(self, index: int) -> bool:
         name = self.node.I(index)
         return bool(name) and (self.node.shape(name) != (0,))
 
-    def scale(self, axis):
+    def scale(self, axis: int) -> float | None:
         """Return the scale of an axis, or None if it is unknown."""
         index = self.listed.index(axis)
         values = self.node.constant(self.scales or self.sizes)
@@ -70,7 +72,7 @@ class _Axes:
             return float(values[index])
         return int(values[index]) / size if isinstance(size, int) and size else None
 
-    def kept_ratio(self):
+    def kept_ratio(self) -> tuple[int, int] | None:
         """Return sizes before and after of the axis that sets the scale of all, None if they are unknown."""
         shape, after = self.node.shape(self.node.I(0)), self.node.constant(self.sizes)
         before = [shape[axis] for axis in self.listed] if shape else [None]
@@ -80,11 +82,11 @@ class _Axes:
         pick = min if self.policy == "not_larger" else max
         return pick(pairs, key=lambda pair: Fraction(pair[1], pair[0]))
 
-    def changed(self):
+    def changed(self) -> list[int]:
         """Return the axes that are scaled or cropped."""
         return [axis for axis in self.listed if self.scale(axis) != 1 or self._cropped(axis)]
 
-    def _cropped(self, axis):
+    def _cropped(self, axis: int) -> bool:
         if not self.roi or (self.mode != "nearest" and axis < self.rank - 2):
             return False
         roi, index = self.node.constant(self.roi), self.listed.index(axis)
@@ -92,7 +94,7 @@ class _Axes:
 
 
 @RULES.rule("Resize")
-def resize(op, node, grad):
+def resize(op: GradientBuilder, node: RuleNode, grad: str) -> Gradients:
     # y = M1 x M2' along two axes, and so on: dx = M1' dy M2. M is the operator applied to the identity
     axes = _Axes(node)
     changed = axes.changed()
@@ -106,7 +108,7 @@ def resize(op, node, grad):
     return [op.with_type(dx, node.I(0)), *[None] * (node.n_inputs - 1)]
 
 
-def _copies(axes, axis):
+def _copies(axes: _Axes, axis: int) -> int:
     """Return how often an axis repeats every element, or zero if it is resampled in another way."""
     node = axes.node
     shape, result, scale = node.shape(node.I(0)), node.shape(node.O(0)), axes.scale(axis)
@@ -121,21 +123,21 @@ def _copies(axes, axis):
     return m // n if plain else 0
 
 
-def _sum_copies(op, node, grad, copies):
+def _sum_copies(op: GradientBuilder, node: RuleNode, grad: str, copies: dict[int, int]) -> str:
     shape = node.shape(node.I(0))
     others = [dim for axis, dim in enumerate(shape) if axis not in copies]
     if sum(not isinstance(dim, int) for dim in others) > 1 or 0 in others:
         parts = [op.dim(node.I(0), axis) for axis in range(len(shape))]
-        parts = [[part, [copies[axis]]] if axis in copies else [part] for axis, part in enumerate(parts)]
-        split = op.reshape_to(grad, op.Concat(*(p for part in parts for p in part), axis=0))
+        sizes = [[part, [copies[axis]]] if axis in copies else [part] for axis, part in enumerate(parts)]
+        split = op.reshape_to(grad, op.Concat(*(size for part in sizes for size in part), axis=0))
     else:
-        parts = [[dim, copies[axis]] if axis in copies else [dim] for axis, dim in enumerate(shape)]
-        split = op.Reshape(grad, [p if isinstance(p, int) else -1 for part in parts for p in part])
+        dims = [[dim, copies[axis]] if axis in copies else [dim] for axis, dim in enumerate(shape)]
+        split = op.Reshape(grad, [d if isinstance(d, int) else -1 for dim in dims for d in dim])
     summed = [axis + 1 + index for index, axis in enumerate(sorted(copies))]
     return op.reduce("ReduceSum", split, summed, keepdims=0)
 
 
-def _matrix(op, axes, axis):
+def _matrix(op: GradientBuilder, axes: _Axes, axis: int) -> str:
     """Return the matrix (n, m) of an axis: the operator applied to the rows of the identity."""
     node, index = axes.node, axes.listed.index(axis)
     size = op.dim(node.I(0), axis)
@@ -161,7 +163,13 @@ def _matrix(op, axes, axis):
     return op.set_type(op.Squeeze(read, [1, 3]), op.elem_type(identity) or 1, (shape[axis], None))
 
 
-def _matrix_of_policy(op, axes, axis, image, options):
+def _matrix_of_policy(
+    op: GradientBuilder,
+    axes: _Axes,
+    axis: int,
+    image: str,
+    options: dict[str, None | int | str] | dict[str, None | str],
+) -> str:
     """Return the matrix of an axis that has the scale of another one: that one becomes the last axis."""
     node, place = axes.node, axes.listed.index(axis)
     known = axes.kept_ratio()
@@ -186,7 +194,7 @@ def _matrix_of_policy(op, axes, axis, image, options):
     return op.set_type(op.Squeeze(read, [1]), op.elem_type(image) or 1, (shape[axis], None))
 
 
-def _apply(op, grad, matrix, axis, rank):
+def _apply(op: GradientBuilder, grad: str, matrix: str, axis: int, rank: int) -> str:
     """Multiply an axis of length m of a gradient by a matrix (n, m)."""
     if axis == rank - 2:
         return op.MatMul(matrix, grad)
@@ -199,7 +207,7 @@ def _apply(op, grad, matrix, axis, rank):
 
 @RULES.rule("Upsample")
 @by_decomposition
-def upsample(op, node):
+def upsample(op: GradientBuilder, node: RuleNode) -> str:
     # y = Resize(x) at the positions i / scale
     scales = node.input_name(1) or op.constant(np.array(node.attribute("scales"), np.float32))
     options = {"coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}

@@ -8,6 +8,8 @@ import numpy as np
 from onnx import TensorProto
 
 from ..decomposition import by_decomposition
+from ..gradient_builder import GradientBuilder
+from ..rule_context import Gradients, RuleNode
 from ..rule_set import RuleSet
 
 __all__ = ["RULES"]
@@ -23,7 +25,7 @@ _NO_POINT = -1e38
 
 
 @by_decomposition
-def _grid_sample(op, node):
+def _grid_sample(op: GradientBuilder, node: RuleNode) -> str:
     # y = sum over neighbours of weights that depend on the position, times x there
     x, grid = node.input_name(0), node.input_name(1)
     space = node.rank(x) - 2
@@ -49,7 +51,7 @@ RULES.rule("GridSample", domain="com.microsoft")(_grid_sample)
 class _Sampler:
     """Read an image (batch, channels, *space) at integer positions, with the padding of a node."""
 
-    def __init__(self, op, node, x, space):
+    def __init__(self, op: GradientBuilder, node: RuleNode, x: str, space: int) -> None:
         self.op, self.space = op, space
         self.padding = node.attribute("padding_mode", "zeros")
         self.corners = bool(node.attribute("align_corners", 0))
@@ -59,7 +61,7 @@ class _Sampler:
         flat = op.Reshape(x, op.Concat(self.batch, [-1], axis=0))
         self.flat = op.with_type(flat, x, (None, None, None))
 
-    def taps(self, position, axis, mode):
+    def taps(self, position: str, axis: int, mode: str) -> list[tuple[str, str | None]]:
         """Return the integer positions read for a position in [-1, 1], each with its weight or None."""
         op, length = self.op, self.lengths[axis]
         if self.corners:
@@ -78,7 +80,7 @@ class _Sampler:
         weights = [self._cubic(distance, i) for i, distance in enumerate(offsets)]
         return [(self.fold(p, axis), weight) for p, weight in zip(positions, weights, strict=True)]
 
-    def _cubic(self, distance, tap):
+    def _cubic(self, distance: str, tap: int) -> str:
         """Return the weight of cubic convolution."""
         # Keys, Cubic convolution interpolation, IEEE Trans. ASSP 29 (1981), with a free parameter a
         op, a = self.op, _CUBIC
@@ -91,7 +93,7 @@ class _Sampler:
             value = op.Mul(op.Add(value, factor), distance)
         return op.Add(value, factors[3])
 
-    def fold(self, t, axis):
+    def fold(self, t: str, axis: int) -> str:
         """Return a position moved into the image according to the padding."""
         op, last = self.op, _last(self.op, self.lengths[axis])
         if self.padding == "border":
@@ -110,7 +112,7 @@ class _Sampler:
             return op.Max(op.Min(folded, last), 0.0) if not self.corners else folded
         return t
 
-    def read(self, positions):
+    def read(self, positions: list[str]) -> str:
         """Return the image at integer positions, zero outside of it."""
         op = self.op
         index, inside = None, None
@@ -129,13 +131,13 @@ class _Sampler:
         return op.Where(op.Unsqueeze(inside, [1]), values, 0.0)
 
 
-def _last(op, length):
+def _last(op: GradientBuilder, length: str) -> str:
     """Return the last position of an axis."""
     return op.Sub(length, 1.0)
 
 
 @RULES.rule("AffineGrid")
-def affine_grid(op, node, grad):
+def affine_grid(op: GradientBuilder, node: RuleNode, grad: str) -> Gradients:
     # y = (g, 1) theta' with g the grid of the identity, dtheta = dy' (g, 1)
     theta = node.I(0)
     space = (node.shape(theta) or (None, None))[1]
@@ -150,7 +152,7 @@ def affine_grid(op, node, grad):
 
 @RULES.rule("RoiAlign")
 @by_decomposition
-def roi_align(op, node):
+def roi_align(op: GradientBuilder, node: RuleNode) -> str:
     # y = mean over points of a bin of x, with linear interpolation; for the maximum, that of the terms of the
     # interpolation of all points, as in onnx's reference implementation and in onnxruntime
     x, rois, batch = (node.input_name(i) for i in range(3))
@@ -183,7 +185,7 @@ def roi_align(op, node):
     return op.Transpose(pooled, perm=[0, 3, 1, 2])
 
 
-def _bin_points(op, start, size, bins, ratio, x):
+def _bin_points(op: GradientBuilder, start: str, size: str, bins: int, ratio: int, x: str) -> tuple[str, str]:
     """Return positions (roi, bin, point) and their weights, one over the number of points."""
     wide = op.Unsqueeze(start, [1, 2]), op.Unsqueeze(size, [1, 2])
     number = np.arange(bins).reshape(1, -1, 1).astype(op.float_dtype)
@@ -203,7 +205,7 @@ def _bin_points(op, start, size, bins, ratio, x):
     return op.Add(wide[0], op.Mul(wide[1], op.Add(points, number))), weights
 
 
-def _linear_terms(op, x, batch, y, x_):
+def _linear_terms(op: GradientBuilder, x: str, batch: str, y: str, x_: str) -> tuple[list[str], str]:
     """Return the terms of an interpolated image, channels last, and whether positions are inside.
 
     Values are zero more than one pixel outside.
@@ -226,7 +228,7 @@ def _linear_terms(op, x, batch, y, x_):
     return terms, op.Unsqueeze(op.And(y_in, x_in), [5])
 
 
-def _neighbours(op, position, length):
+def _neighbours(op: GradientBuilder, position: str, length: str) -> tuple[str, str, str, str]:
     """Return the integers around a position, its distance from the first, and whether it is inside."""
     inside = op.And(op.GreaterOrEqual(position, -1.0), op.LessOrEqual(position, length))
     last = op.Sub(length, 1.0)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..gradient_builder import GradientBuilder
+from ..rule_context import Gradients, RuleNode
 from ..rule_set import RuleSet
 from .gather_scatter import scatter_add_flat
 
@@ -14,24 +16,24 @@ RULES = RuleSet("shapes")
 _INT_MAX = np.iinfo(np.int64).max
 
 
-def _first(node, grad):
+def _first(node: RuleNode, grad: str) -> list[str | None]:
     return [grad] + [None] * (node.n_inputs - 1)
 
 
 @RULES.rule("Reshape", "Flatten")
-def reshape(op, node, grad):
+def reshape(op: GradientBuilder, node: RuleNode, grad: str) -> Gradients:
     # y = x in another shape, dx = dy in the shape of x
     return _first(node, op.reshape_like(grad, node.I(0)))
 
 
 @RULES.rule("Squeeze")
-def squeeze(op, node, grad):
+def squeeze(op: GradientBuilder, node: RuleNode, grad: str) -> Gradients:
     # y = x without axes of length one, dx = dy with them
     return _first(node, op.reshape_like(grad, node.I(0)))
 
 
 @RULES.rule("Unsqueeze")
-def unsqueeze(op, node, grad):
+def unsqueeze(op: GradientBuilder, node: RuleNode, grad: str) -> Gradients:
     # y = x with axes of length one, dx = dy without them
     axes = node.constant(node.I(1))
     known = axes is not None
@@ -39,7 +41,7 @@ def unsqueeze(op, node, grad):
 
 
 @RULES.rule("Transpose")
-def transpose(op, node, grad):
+def transpose(op: GradientBuilder, node: RuleNode, grad: str) -> Gradients:
     # y = x with axes permuted, dx = dy with axes permuted back
     perm = node.attribute("perm")
     if perm is None:
@@ -48,13 +50,13 @@ def transpose(op, node, grad):
 
 
 @RULES.rule("Expand")
-def expand(op, node, grad):
+def expand(op: GradientBuilder, node: RuleNode, grad: str) -> Gradients:
     # y = x broadcast, dx = dy summed to the shape of x
     return _first(node, op.unbroadcast(grad, node.I(0)))
 
 
 @RULES.rule("Concat")
-def concat(op, node, grad):
+def concat(op: GradientBuilder, node: RuleNode, grad: str) -> Gradients:
     # y = [a, b, ...], da, db, ... = the parts of dy
     axis = node.attribute("axis")
     asked = [index for index in range(node.n_inputs) if node.needs(index)]
@@ -74,7 +76,7 @@ def concat(op, node, grad):
 
 
 @RULES.rule("Split")
-def split(op, node, grad):
+def split(op: GradientBuilder, node: RuleNode, grad: str) -> Gradients:
     # [a, b, ...] = x, dx = [da, db, ...]
     parts = [node.GO(i) or op.fill_like(node.require_output(i)) for i in range(node.n_outputs)]
     joined = parts[0] if len(parts) == 1 else op.Concat(*parts, axis=node.attribute("axis", 0))
@@ -82,7 +84,7 @@ def split(op, node, grad):
 
 
 @RULES.rule("Slice")
-def slice_(op, node, grad):
+def slice_(op: GradientBuilder, node: RuleNode, grad: str) -> Gradients:
     # y = x[a:b], dx = dy with zeros around
     pads = _slice_pads(op, node)
     if pads is not None:
@@ -92,7 +94,7 @@ def slice_(op, node, grad):
     return _first(node, scatter_add_flat(op, x, positions, grad, unique=True))
 
 
-def _slice_pads(op, node):
+def _slice_pads(op: GradientBuilder, node: RuleNode) -> list[int] | None:
     """Return the pads that undo a slice with step one, or None if they are unknown."""
     shape = node.shape(node.I(0))
     names = [node.I(index) for index in (1, 2, 3, 4)]
@@ -100,7 +102,7 @@ def _slice_pads(op, node):
     if shape is None or any(value is None for name, value in zip(names, values, strict=True) if name):
         return None
     starts, ends, axes, steps = values
-    axes = range(len(starts)) if axes is None else axes
+    axes = np.arange(len(starts)) if axes is None else axes
     if starts is None or ends is None or (steps is not None and (steps != 1).any()):
         return None
     before, after = [0] * len(shape), [0] * len(shape)
@@ -116,7 +118,7 @@ def _slice_pads(op, node):
     return before + after
 
 
-def _positions(op, x):
+def _positions(op: GradientBuilder, x: str) -> str:
     """Return the position of every element of a tensor, in its shape."""
     shape = op.shape_of(x)
     # Range requires scalars.
@@ -126,7 +128,7 @@ def _positions(op, x):
 
 
 @RULES.rule("Pad")
-def pad(op, node, grad):
+def pad(op: GradientBuilder, node: RuleNode, grad: str) -> Gradients:
     # y = x with a border, dx = dy without the border; values of x in the border add to their gradient
     x = node.I(0)
     others = [node.I(index) for index in range(1, node.n_inputs)]
@@ -141,7 +143,7 @@ def pad(op, node, grad):
     return [inside, None, filling, None][: node.n_inputs]
 
 
-def _unpad(op, node, grad):
+def _unpad(op: GradientBuilder, node: RuleNode, grad: str) -> str:
     pads, axes = node.constant(node.I(1)), node.I(3)
     if pads is None or (pads < 0).any():
         # Negative pads remove elements.
@@ -153,7 +155,7 @@ def _unpad(op, node, grad):
 
 
 @RULES.rule("Tile")
-def tile(op, node, grad):
+def tile(op: GradientBuilder, node: RuleNode, grad: str) -> Gradients:
     # y = x repeated, dx = sum of dy over the copies
     x = node.I(0)
     rank = node.rank(x)
@@ -163,7 +165,7 @@ def tile(op, node, grad):
         split_shape = [size for pair in zip(repeats.tolist(), shape, strict=True) for size in pair]
         return _first(node, op.reduce("ReduceSum", op.reshape(grad, split_shape), copies, keepdims=0))
 
-    def summed(op):
+    def summed(op: GradientBuilder) -> str:
         pairs = op.Concat(op.unsqueeze(node.I(1), [1]), op.unsqueeze(op.shape_of(x), [1]), axis=1)
         parts = op.reshape_to(grad, op.Reshape(pairs, [-1]))
         return op.reduce("ReduceSum", parts, copies, keepdims=0)
@@ -173,13 +175,13 @@ def tile(op, node, grad):
 
 
 @RULES.rule("Trilu")
-def trilu(op, node, grad):
+def trilu(op: GradientBuilder, node: RuleNode, grad: str) -> Gradients:
     # y = x with a triangle set to zero, dx = dy with the same triangle set to zero
     return _first(node, op.Trilu(grad, node.I(1), upper=node.attribute("upper", 1)))
 
 
 @RULES.rule("DepthToSpace")
-def depth_to_space(op, node, grad):
+def depth_to_space(op: GradientBuilder, node: RuleNode, grad: str) -> Gradients:
     # y = blocks of channels moved to space, dx = dy moved back
     size = node.attribute("blocksize")
     if node.attribute("mode", "DCR") == "DCR":
@@ -192,6 +194,6 @@ def depth_to_space(op, node, grad):
 
 
 @RULES.rule("SpaceToDepth")
-def space_to_depth(op, node, grad):
+def space_to_depth(op: GradientBuilder, node: RuleNode, grad: str) -> Gradients:
     # y = blocks of space moved to channels, dx = dy moved back; with a mode from opset 28 on
     return op.DepthToSpace(grad, blocksize=node.attribute("blocksize"), mode=node.attribute("mode", "DCR"))

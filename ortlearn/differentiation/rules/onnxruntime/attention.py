@@ -8,6 +8,8 @@ import numpy as np
 from onnx import TensorProto
 
 from ...decomposition import by_decomposition
+from ...gradient_builder import GradientBuilder
+from ...rule_context import RuleNode
 from ...rule_set import RuleSet
 
 __all__ = ["RULES"]
@@ -20,26 +22,28 @@ _MS = "com.microsoft"
 class _Heads:
     """Reshape between (batch, steps, heads * size) and (batch, heads, steps, size)."""
 
-    def __init__(self, op, node, count, size=-1):
+    def __init__(self, op: GradientBuilder, node: RuleNode, count: int, size: int = -1) -> None:
         self.op, self.node, self.count, self.size = op, node, count, size
 
-    def split(self, name):
+    def split(self, name: str) -> str:
         """Return a tensor of rank 3 with its heads on a separate axis."""
         apart = self.op.Reshape(name, [0, 0, self.count, self.size])
         return self.op.Transpose(apart, perm=[0, 2, 1, 3])
 
-    def add(self, name, bias):
+    def add(self, name: str, bias: str) -> str:
         """Add a vector for all heads to a tensor of rank 3 or 4."""
         if self.node.rank(name) == 4:
             bias = self.op.Transpose(self.op.Reshape(bias, [1, 1, self.count, -1]), perm=[0, 2, 1, 3])
         return self.op.Add(name, bias)
 
-    def join(self, name):
+    def join(self, name: str) -> str:
         """Return a tensor of rank 4 with its heads joined."""
         return self.op.Reshape(self.op.Transpose(name, perm=[0, 2, 1, 3]), [0, 0, -1])
 
 
-def _attend(op, node, q, k, v, masks, size):
+def _attend(
+    op: GradientBuilder, node: RuleNode, q: str, k: str, v: str, masks: list[str], size: int | None
+) -> str:
     """Write softmax(q k' scale + masks) v for each head."""
     scale = node.attribute("scale", 0.0) or None
     if scale is None and isinstance(size, int):
@@ -53,24 +57,24 @@ def _attend(op, node, q, k, v, masks, size):
     return op.MatMul(op.Softmax(scores, axis=-1), v)
 
 
-def _elem(op):
+def _elem(op: GradientBuilder) -> int:
     return TensorProto.DOUBLE if op.float_dtype == np.float64 else TensorProto.FLOAT
 
 
-def _length(op, name, axis):
+def _length(op: GradientBuilder, name: str, axis: int) -> str:
     return op.Gather(op.Shape(name), np.array(axis), axis=0)
 
 
-def _numbers(op, end, start=None):
+def _numbers(op: GradientBuilder, end: str, start: str | None = None) -> str:
     return op.Range(np.array(0, np.int64) if start is None else start, end, np.array(1, np.int64))
 
 
-def _from_keep(op, keep, value):
+def _from_keep(op: GradientBuilder, keep: str, value: float) -> str:
     """Return a term of the scores: zero for keys to keep, a large negative number for others."""
     return op.Where(keep, 0.0, value)
 
 
-def _causal(op, node, q, k, value):
+def _causal(op: GradientBuilder, node: RuleNode, q: str, k: str, value: float) -> str:
     """Return a term of the scores that masks keys after a query, or ""; the last query and key coincide."""
     if not node.attribute("unidirectional", 0):
         return ""
@@ -79,7 +83,7 @@ def _causal(op, node, q, k, value):
     return _from_keep(op, op.LessOrEqual(op.unsqueeze(_numbers(op, keys), [0]), times), value)
 
 
-def _key_mask(op, node, mask, k, value):
+def _key_mask(op: GradientBuilder, node: RuleNode, mask: str, k: str, value: float) -> str:
     """Return a term of the scores for a mask of keys (ones and zeros, or numbers of keys), or ""."""
     if not mask:
         return ""
@@ -98,7 +102,7 @@ def _key_mask(op, node, mask, k, value):
 
 @RULES.rule("Attention", domain=_MS)
 @by_decomposition
-def attention(op, node):
+def attention(op: GradientBuilder, node: RuleNode) -> tuple[str, str]:
     # q, k, v = x W + b, y = softmax(q k' / sqrt(d) + masks) v, by heads
     x, weights, bias, mask, past, added = (node.input_name(i) for i in range(6))
     if node.attribute("do_rotary", 0) or node.attribute("past_present_share_buffer", 0):
@@ -122,20 +126,20 @@ def attention(op, node):
     return heads.join(_attend(op, node, q, k, v, masks, sizes[0] // heads.count)), present
 
 
-def _known(node, name, axis):
+def _known(node: RuleNode, name: str, axis: int) -> int:
     size = _dim(node, name, axis)
     if not isinstance(size, int):
         raise node.error(f"dimension {axis} of {name!r} must be known")
     return size
 
 
-def _dim(node, name, axis):
+def _dim(node: RuleNode, name: str, axis: int) -> int | str | None:
     return (node.shape(name) or (None,) * 5)[axis]
 
 
 @RULES.rule("MultiHeadAttention", domain=_MS)
 @by_decomposition
-def multi_head_attention(op, node):
+def multi_head_attention(op: GradientBuilder, node: RuleNode) -> list[str]:
     # y = softmax(q k' / sqrt(d) + masks) v, by heads
     query, key, value, bias, padding, added, past_k, past_v = (node.input_name(i) for i in range(8))
     heads = _Heads(op, node, node.attribute("num_heads"))
@@ -154,17 +158,17 @@ def multi_head_attention(op, node):
     if past_k:
         k, v = op.Concat(past_k, k, axis=2), op.Concat(past_v, v, axis=2)
     op.set_type(k, _elem(op), (_dim(node, query, 0), None, None, None))
-    width = _dim(node, query, 2)
+    known = _dim(node, query, 2)
     number = node.attribute("mask_filter_value", -10000.0)
     masks = [_key_mask(op, node, padding, k, number), _causal(op, node, q, k, number), added]
-    size = width // heads.count if isinstance(width, int) else None
+    size = known // heads.count if isinstance(known, int) else None
     outputs = [heads.join(_attend(op, node, q, k, v, masks, size)), k, v]
     return outputs[: max(1, node.n_outputs)]
 
 
 @RULES.rule("GroupQueryAttention", domain=_MS)
 @by_decomposition
-def group_query_attention(op, node):
+def group_query_attention(op: GradientBuilder, node: RuleNode) -> tuple[str, str, str]:
     # y = softmax(q k' / sqrt(d) + causal mask) v, one head of keys for several heads of queries
     query, key, value, past_k, past_v, _, _, cos, sin = (node.input_name(i) for i in range(9))
     others = [
@@ -195,7 +199,7 @@ def group_query_attention(op, node):
     return q_heads.join(_attend(op, node, q, every_k, every_v, masks, size)), k, v
 
 
-def _repeat(op, name, times):
+def _repeat(op: GradientBuilder, name: str, times: int) -> str:
     """Repeat every head."""
     if times == 1:
         return name
@@ -205,7 +209,7 @@ def _repeat(op, name, times):
     return op.Reshape(wide, op.Concat(batch, op.Mul(heads, times), rest, axis=0))
 
 
-def _rotate(op, x, tables, width, interleaved):
+def _rotate(op: GradientBuilder, x: str, tables: list[str], width: int, interleaved: int) -> str:
     """Rotate pairs of the first columns of heads (batch, heads, steps, size) by angles (steps, width / 2)."""
     first = op.Slice(x, [0], [width], [3])
     rest = op.Slice(x, [width], [np.iinfo(np.int64).max], [3])
@@ -227,7 +231,7 @@ def _rotate(op, x, tables, width, interleaved):
 
 @RULES.rule("RotaryEmbedding", domain=_MS)
 @by_decomposition
-def rotary_embedding(op, node):
+def rotary_embedding(op: GradientBuilder, node: RuleNode) -> str:
     # (a, b) -> (a cos - b sin, a sin + b cos) for pairs of columns of every head
     x, positions, cos, sin = (node.input_name(i) for i in range(4))
     if node.attribute("is_packed_batching", 0):

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from ...decomposition import by_decomposition
+from ...gradient_builder import GradientBuilder
+from ...rule_context import RuleNode
 from ...rule_set import RuleSet
 
 __all__ = ["RULES"]
@@ -14,12 +17,12 @@ RULES = RuleSet("fused")
 _MS = "com.microsoft"
 
 
-def _gelu(op, x):
+def _gelu(op: GradientBuilder, x: str) -> str:
     # x (1 + erf(x / sqrt(2))) / 2
     return op.Mul(op.Mul(x, 0.5), op.Add(op.Erf(op.Mul(x, math.sqrt(0.5))), 1.0))
 
 
-def _fast_gelu(op, x):
+def _fast_gelu(op: GradientBuilder, x: str) -> str:
     # x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2
     cube = op.Mul(op.Mul(op.Mul(x, x), x), 0.044715)
     return op.Mul(op.Mul(x, 0.5), op.Add(op.Tanh(op.Mul(op.Add(x, cube), math.sqrt(2 / math.pi))), 1.0))
@@ -27,14 +30,14 @@ def _fast_gelu(op, x):
 
 @RULES.rule("BiasGelu", domain=_MS)
 @by_decomposition
-def bias_gelu(op, node):
+def bias_gelu(op: GradientBuilder, node: RuleNode) -> str:
     # y = gelu(x + b)
     return _gelu(op, op.Add(node.input_name(0), node.input_name(1)))
 
 
 @RULES.rule("FastGelu", domain=_MS)
 @by_decomposition
-def fast_gelu(op, node):
+def fast_gelu(op: GradientBuilder, node: RuleNode) -> str:
     # y = gelu(x + b), by tanh
     x, bias = node.input_name(0), node.input_name(1)
     return _fast_gelu(op, op.Add(x, bias) if bias else x)
@@ -42,7 +45,7 @@ def fast_gelu(op, node):
 
 @RULES.rule("QuickGelu", domain=_MS)
 @by_decomposition
-def quick_gelu(op, node):
+def quick_gelu(op: GradientBuilder, node: RuleNode) -> str:
     # y = x sigmoid(alpha x)
     x = node.input_name(0)
     return op.Mul(x, op.Sigmoid(op.Mul(x, node.attribute("alpha", 1.702))))
@@ -50,7 +53,7 @@ def quick_gelu(op, node):
 
 @RULES.rule("BiasSplitGelu", domain=_MS)
 @by_decomposition
-def bias_split_gelu(op, node):
+def bias_split_gelu(op: GradientBuilder, node: RuleNode) -> str:
     # a, b = x + bias, y = a gelu(b)
     total = op.Add(node.input_name(0), node.input_name(1))
     shape = node.shape(node.input_name(1))
@@ -62,14 +65,14 @@ def bias_split_gelu(op, node):
 
 @RULES.rule("BiasAdd", domain=_MS)
 @by_decomposition
-def bias_add(op, node):
+def bias_add(op: GradientBuilder, node: RuleNode) -> str:
     # y = x + b + s
     return op.Add(op.Add(node.input_name(0), node.input_name(1)), node.input_name(2))
 
 
 @RULES.rule("BiasSoftmax", domain=_MS)
 @by_decomposition
-def bias_softmax(op, node):
+def bias_softmax(op: GradientBuilder, node: RuleNode) -> str:
     # y = softmax(x + b) over the axes from axis on
     x, bias = node.input_name(0), node.input_name(1)
     rank = node.rank(x)
@@ -79,27 +82,27 @@ def bias_softmax(op, node):
     return op.Softmax(op.Add(x, bias), axis=-1)
 
 
-def _rms(op, x, scale, epsilon, axes):
+def _rms(op: GradientBuilder, x: str, scale: float | str, epsilon: float, axes: list[int]) -> tuple[str, str]:
     """Write x / sqrt(mean(x^2) + e) s, and the inverse of the root."""
     inverse = op.Reciprocal(op.Sqrt(op.Add(op.reduce("ReduceMean", op.Mul(x, x), axes), epsilon)))
     return op.Mul(op.Mul(x, inverse), scale), inverse
 
 
-def _layer_norm(op, x, scale, shift, epsilon):
+def _layer_norm(op: GradientBuilder, x: str, scale: str, shift: str, epsilon: float) -> str:
     """Write (x - mean(x)) / sqrt(var(x) + e) s + b over the last axis."""
     centred = op.Sub(x, op.reduce("ReduceMean", x, [-1]))
     y, _ = _rms(op, centred, scale, epsilon, [-1])
     return op.Add(y, shift) if shift else y
 
 
-def _skip(op, node, bias):
+def _skip(op: GradientBuilder, node: RuleNode, bias: int) -> str:
     total = op.Add(node.input_name(0), node.input_name(1))
     return op.Add(total, node.input_name(bias)) if node.input_name(bias) else total
 
 
 @RULES.rule("SkipLayerNormalization", domain=_MS)
 @by_decomposition
-def skip_layer_normalization(op, node):
+def skip_layer_normalization(op: GradientBuilder, node: RuleNode) -> tuple[str, str, str, str]:
     # t = x + skip + b, y = LayerNormalization(t)
     total = _skip(op, node, 4)
     scale, shift = node.input_name(2), node.input_name(3)
@@ -108,7 +111,7 @@ def skip_layer_normalization(op, node):
 
 @RULES.rule("SkipSimplifiedLayerNormalization", domain=_MS)
 @by_decomposition
-def skip_simplified_layer_normalization(op, node):
+def skip_simplified_layer_normalization(op: GradientBuilder, node: RuleNode) -> tuple[str, str, str, str]:
     # t = x + skip + b, y = t / sqrt(mean(t^2) + e) s
     total = _skip(op, node, 3)
     return _rms(op, total, node.input_name(2), node.attribute("epsilon", 1e-12), [-1])[0], "", "", total
@@ -116,7 +119,7 @@ def skip_simplified_layer_normalization(op, node):
 
 @RULES.rule("SimplifiedLayerNormalization")
 @by_decomposition
-def simplified_layer_normalization(op, node):
+def simplified_layer_normalization(op: GradientBuilder, node: RuleNode) -> tuple[str, str]:
     # y = x / sqrt(mean(x^2) + e) s; onnxruntime has it in the default domain
     x = node.input_name(0)
     rank = node.rank(x)
@@ -126,7 +129,7 @@ def simplified_layer_normalization(op, node):
 
 @RULES.rule("EmbedLayerNormalization", domain=_MS)
 @by_decomposition
-def embed_layer_normalization(op, node):
+def embed_layer_normalization(op: GradientBuilder, node: RuleNode) -> list[str]:
     # t = word + position + segment, rows of three tables; y = LayerNormalization(t)
     words, segments, word_table, position_table, segment_table = (node.input_name(i) for i in range(5))
     positions = node.input_name(8)
@@ -154,7 +157,7 @@ _ACTIVATIONS = {
 }
 
 
-def _activate(op, node, x, name, parameters):
+def _activate(op: GradientBuilder, node: RuleNode, x: str, name: str, parameters: list[Any] | None) -> str:
     if not name:
         return x
     if name not in _ACTIVATIONS:
@@ -164,7 +167,7 @@ def _activate(op, node, x, name, parameters):
 
 @RULES.rule("FusedConv", domain=_MS)
 @by_decomposition
-def fused_conv(op, node):
+def fused_conv(op: GradientBuilder, node: RuleNode) -> str:
     # y = activation(Conv(x, w, b) + z)
     x, weight, bias, added = (node.input_name(i) for i in range(4))
     y = op.Conv(x, weight, bias, **{name: node.attribute(name) for name in _CONV})
@@ -174,7 +177,7 @@ def fused_conv(op, node):
 
 @RULES.rule("FusedGemm", domain=_MS)
 @by_decomposition
-def fused_gemm(op, node):
+def fused_gemm(op: GradientBuilder, node: RuleNode) -> str:
     # y = activation(alpha A @ B + beta c)
     options = {name: node.attribute(name) for name in ("alpha", "beta", "transA", "transB")}
     y = op.Gemm(*(node.input_name(i) for i in range(3)), **options)
@@ -185,7 +188,7 @@ def fused_gemm(op, node):
 
 @RULES.rule("GemmFastGelu", domain=_MS)
 @by_decomposition
-def gemm_fast_gelu(op, node):
+def gemm_fast_gelu(op: GradientBuilder, node: RuleNode) -> str:
     # y = gelu(x @ w + b), by tanh
     y = op.MatMul(node.input_name(0), node.input_name(1))
     return _fast_gelu(op, op.Add(y, node.input_name(2)) if node.input_name(2) else y)
@@ -193,7 +196,7 @@ def gemm_fast_gelu(op, node):
 
 @RULES.rule("GroupNorm", domain=_MS)
 @by_decomposition
-def group_norm(op, node):
+def group_norm(op: GradientBuilder, node: RuleNode) -> str:
     # y = activation(z s + b) with z normalized over groups of channels
     x, scale, shift = (node.input_name(i) for i in range(3))
     rank, groups = node.rank(x), node.attribute("groups")
@@ -211,13 +214,13 @@ def group_norm(op, node):
 
 @RULES.rule("Trilu", domain=_MS)
 @by_decomposition
-def trilu(op, node):
+def trilu(op: GradientBuilder, node: RuleNode) -> str:
     # y = x with a triangle set to zero
     return op.Trilu(node.input_name(0), node.input_name(1), upper=node.attribute("upper", 1))
 
 
 @RULES.rule("Pad", domain=_MS)
 @by_decomposition
-def pad(op, node):
+def pad(op: GradientBuilder, node: RuleNode) -> str:
     # y = x with a border
     return op.Pad(*(node.input_name(i) for i in range(3)), mode=node.attribute("mode"))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from ...gradient_builder import GradientBuilder
+from ...rule_context import Gradients, RuleNode
 from ...rule_set import RuleSet
 from ..activations import gelu_slope
 from ..linear_algebra import matmul_gradients
@@ -12,13 +14,13 @@ RULES = RuleSet("microsoft")
 
 
 @RULES.rule("Gelu", domain="com.microsoft")
-def gelu(op, node, grad):
+def gelu(op: GradientBuilder, node: RuleNode, grad: str) -> Gradients:
     # y = x P(x) with P the normal distribution function, dx = (P(x) + x P'(x)) dy
     return op.Mul(grad, gelu_slope(op, node.I(0), False))
 
 
 @RULES.rule("CDist", domain="com.microsoft")
-def cdist(op, node, grad):
+def cdist(op: GradientBuilder, node: RuleNode, grad: str) -> Gradients:
     # y_ij = |a_i - b_j|^2, da_i = 2 sum_j dy_ij (a_i - b_j), db_j = 2 sum_i dy_ij (b_j - a_i);
     # for y_ij = |a_i - b_j|, dy / (2 y) stands for dy
     a, b = node.I(0), node.I(1)
@@ -38,7 +40,7 @@ def cdist(op, node, grad):
 
 
 @RULES.rule("FusedMatMul", "TransposeMatMul", domain="com.microsoft")
-def fused_matmul(op, node, grad):
+def fused_matmul(op: GradientBuilder, node: RuleNode, grad: str) -> Gradients:
     # y = alpha A @ B with A = a or a', da = alpha dy @ B' (or its transpose)
     if node.attribute("transBatchA", 0) or node.attribute("transBatchB", 0):
         raise node.error("transBatchA and transBatchB have no gradient rule")
@@ -57,7 +59,7 @@ def fused_matmul(op, node, grad):
 
 
 @RULES.rule("Inverse", domain="com.microsoft")
-def inverse(op, node, grad):
+def inverse(op: GradientBuilder, node: RuleNode, grad: str) -> Gradients:
     # y = inverse of x, dx = -y' @ dy @ y'
     transposed = op.swap_last(op.with_type(node.O(0), node.I(0)))
     return op.Neg(op.MatMul(op.MatMul(transposed, grad), transposed))

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from ...decomposition import by_decomposition
+from ...gradient_builder import GradientBuilder
+from ...rule_context import Gradients, RuleNode
 from ...rule_set import RuleSet
 
 __all__ = ["RULES"]
@@ -15,7 +17,7 @@ _MS = "com.microsoft"
 _CONV = ("auto_pad", "dilations", "group", "kernel_shape", "pads", "strides")
 
 
-def _floats(op, node, first, axis=None):
+def _floats(op: GradientBuilder, node: RuleNode, first: int, axis: int | None = None) -> str:
     """Write the dequantised values of three inputs: a tensor, its scale and its zero point."""
     names = [node.input_name(first + i) for i in range(3)]
     return op.DequantizeLinear(*names, axis=axis if node.rank(names[1]) else None)
@@ -23,7 +25,7 @@ def _floats(op, node, first, axis=None):
 
 @RULES.rule("QLinearMatMul")
 @by_decomposition
-def q_linear_mat_mul(op, node):
+def q_linear_mat_mul(op: GradientBuilder, node: RuleNode) -> str:
     # y = quantised a @ b
     product = op.MatMul(_floats(op, node, 0), _floats(op, node, 3, axis=node.rank(node.input_name(3)) - 1))
     return op.QuantizeLinear(product, node.input_name(6), node.input_name(7))
@@ -31,7 +33,7 @@ def q_linear_mat_mul(op, node):
 
 @RULES.rule("QLinearConv")
 @by_decomposition
-def q_linear_conv(op, node):
+def q_linear_conv(op: GradientBuilder, node: RuleNode) -> str:
     # y = quantised x * w + b, the bias in steps of both scales
     bias = ""
     if node.input_name(8):
@@ -44,7 +46,7 @@ def q_linear_conv(op, node):
 
 @RULES.rule("ConvInteger")
 @by_decomposition
-def conv_integer(op, node):
+def conv_integer(op: GradientBuilder, node: RuleNode) -> str:
     # y = (x - p) * (w - q), of integers
     x, weight, p, q = (
         op.cast(node.input_name(i), np.float32) if node.input_name(i) else "" for i in range(4)
@@ -58,7 +60,7 @@ def conv_integer(op, node):
 
 @RULES.rule("MatMulIntegerToFloat", domain=_MS)
 @by_decomposition
-def mat_mul_integer_to_float(op, node):
+def mat_mul_integer_to_float(op: GradientBuilder, node: RuleNode) -> str:
     # y = (a - p) @ (b - q) s t + bias
     a, b, s, t, p, q, bias = (node.input_name(i) for i in range(7))
     left = op.DequantizeLinear(a, s, p)
@@ -69,25 +71,25 @@ def mat_mul_integer_to_float(op, node):
 
 @RULES.rule("QuantizeLinear", domain=_MS)
 @by_decomposition
-def quantize_linear(op, node):
+def quantize_linear(op: GradientBuilder, node: RuleNode) -> str:
     # y = x / s + z, rounded
     return op.QuantizeLinear(*_three(node), axis=node.attribute("axis"))
 
 
 @RULES.rule("DequantizeLinear", domain=_MS)
 @by_decomposition
-def dequantize_linear(op, node):
+def dequantize_linear(op: GradientBuilder, node: RuleNode) -> str:
     # y = (x - z) s
     return op.DequantizeLinear(*_three(node), axis=node.attribute("axis"))
 
 
-def _three(node):
+def _three(node: RuleNode) -> list[str]:
     return [node.input_name(i) for i in range(3)]
 
 
 @RULES.rule("QLinearAdd", "QLinearMul", domain=_MS)
 @by_decomposition
-def q_linear_binary(op, node):
+def q_linear_binary(op: GradientBuilder, node: RuleNode) -> str:
     # y = quantised a + b, or a b
     y = op.node(node.op_type.removeprefix("QLinear"), _floats(op, node, 0), _floats(op, node, 3))
     return op.QuantizeLinear(y, node.input_name(6), node.input_name(7))
@@ -95,7 +97,7 @@ def q_linear_binary(op, node):
 
 @RULES.rule("QLinearSigmoid", "QLinearLeakyRelu", domain=_MS)
 @by_decomposition
-def q_linear_unary(op, node):
+def q_linear_unary(op: GradientBuilder, node: RuleNode) -> str:
     # y = quantised f(x)
     options = {"alpha": node.attribute("alpha")}
     y = op.node(node.op_type.removeprefix("QLinear"), _floats(op, node, 0), **options)
@@ -103,7 +105,7 @@ def q_linear_unary(op, node):
 
 
 @RULES.rule("MatMulNBits", domain=_MS)
-def mat_mul_n_bits(op, node, grad):
+def mat_mul_n_bits(op: GradientBuilder, node: RuleNode, grad: str) -> Gradients:
     # y = x @ w' + b with w packed: dx = dy @ w, where w' is the operator applied to the identity
     if any(node.needs(i) for i in (2, 3)):
         raise node.error("scales and zero points have no gradient rule")
