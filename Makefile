@@ -68,7 +68,7 @@ demo-dask: $(STAMP)
 	$(BIN)/python examples/demo_dask.py
 
 test: $(STAMP)
-	$(BIN)/python -m pytest -m "not slow and not runtimes and not openvino" $(PARALLEL)
+	$(BIN)/python -m pytest -m "not slow and not rest and not runtimes and not openvino" $(PARALLEL)
 
 # Changes plugins by 1 %, one at a time; fails if no test detects a change. MUTATION="'rule:*'" changes all rules.
 mutation: $(OTHERS_STAMP)
@@ -87,7 +87,7 @@ audit: $(STAMP)
 	.venv-audit/bin/pip-audit --strict --disable-pip --no-deps -r .venv-audit/requirements.txt
 
 test-slow: $(STAMP)
-	$(BIN)/python -m pytest -m slow $(PARALLEL)
+	$(BIN)/python -m pytest -m "slow or rest" $(PARALLEL)
 
 # Tests training packages in Node and in a browser; skips Node without npm, and the browser without Chromium.
 test-runtimes: $(STAMP)

@@ -13,6 +13,8 @@ from sklearn import datasets
 from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
 
+from tests.covering import mark_rest
+
 
 def pytest_configure():
     """Enable Ctrl-C, which shells disable for commands in the background: some tests raise it."""
@@ -20,8 +22,10 @@ def pytest_configure():
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+@pytest.hookimpl(tryfirst=True)  # before cases are chosen by their marks
 def pytest_collection_modifyitems(items):
-    """Skip tests that require onnxruntime-training or scikit-learn's callbacks if these are missing."""
+    """Skip tests whose packages are missing, and mark the cases that make test leaves to make test-slow."""
+    mark_rest(items)
     missing = []
     if not hasattr(onnxruntime.capi._pybind_state, "GradientGraphBuilder"):
         missing.append(("needs_training", "needs onnxruntime-training"))

@@ -102,8 +102,13 @@ RESTRICTED = {
 FORBIDDEN = ("onnxruntime.training",)
 
 
+@cache
 def imports(source, module, is_package=False):
-    """Yield all imported modules of a source, including imports in functions and ``import_module``."""
+    """Return all imported modules of a source, including imports in functions and ``import_module``."""
+    return tuple(_imports(source, module, is_package))
+
+
+def _imports(source, module, is_package):
     package = module if is_package else module.rpartition(".")[0]
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):

@@ -43,6 +43,7 @@ def test_package_imports_no_heavy_packages(code):
     assert loaded_by(code, HEAVY) == "[]"
 
 
+@pytest.mark.slow
 def test_estimators_import_onnxruntime_lazily():
     names = ["onnxruntime", "skl2onnx", "onnx", "matplotlib", "torch"]
     names += [f"ortlearn.{name}" for name in ("models", "losses", "differentiation", "training")]
@@ -50,6 +51,7 @@ def test_estimators_import_onnxruntime_lazily():
     assert loaded_by("import ortlearn.estimators\nortlearn.OrtGradientOptimizer", names) == "[]"
 
 
+@pytest.mark.slow
 def test_distributed_imports_dask_lazily():
     code = "from ortlearn.distributed import DaskOrtGradientOptimizer, average_trainers"
     assert loaded_by(code, ["dask", "distributed", "onnxruntime"]) == "[]"
@@ -62,6 +64,7 @@ def test_listing_plugins_does_not_load_them():
     )
 
 
+@pytest.mark.slow
 def test_error_without_onnxruntime_names_the_extra():
     code = """
 import ortlearn
@@ -81,6 +84,7 @@ for kind in (ortlearn.OrtGradientOptimizer, ortlearn.OrtGradientForwardBackwardO
     assert run(HIDE + code).splitlines() == ["True True"] * 2
 
 
+@pytest.mark.slow
 def test_graphs_without_onnxruntime():
     code = """
 from sklearn.linear_model import Ridge

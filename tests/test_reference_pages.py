@@ -39,6 +39,7 @@ def test_every_plugin_is_on_its_page(kind):
     assert sorted(headings + also) == sorted(names)
 
 
+@pytest.mark.sweep(3)
 @kinds
 def test_committed_page_is_up_to_date(kind):
     page = make_page(kind, OURS)

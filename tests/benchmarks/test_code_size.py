@@ -30,6 +30,7 @@ def test_code_lines():
     assert code_size.code_lines(SOURCE) == 8
 
 
+@pytest.mark.slow
 def test_no_package_is_over_its_budget():
     assert list(code_size.faults(code_size.budgets())) == []
 

@@ -13,6 +13,7 @@ from ortlearn import OrtGradientOptimizer
 CASES = catalogue()
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize(
     "name",
     [

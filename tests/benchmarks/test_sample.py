@@ -40,6 +40,7 @@ def check(name):
         assert is_trained(facts, "ort") or facts["gradient_ort"]["plain"], reason(facts)
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize("name", [name for name in TRAINED if name in CASES])
 def test_a_model_trains_with_a_correct_gradient_and_predicts_as_exported(name):
     check(name)

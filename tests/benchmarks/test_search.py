@@ -2,9 +2,12 @@
 
 from dataclasses import replace
 
+import pytest
+
 from benchmarks import bench_search
 
 
+@pytest.mark.slow
 def test_both_searches_have_the_same_results():
     for case in bench_search.CASES[:2]:
         small = replace(case, rows=60, features=4)

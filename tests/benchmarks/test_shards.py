@@ -133,6 +133,7 @@ def test_block_of_a_page_is_replaced(tmp_path):
         report.write_block(page, "y", "new")
 
 
+@pytest.mark.slow
 def test_quick_run_and_report_of_saved_results(tmp_path, capsys):
     arguments = ["--quick", "--json", str(tmp_path / "runs.json")]
     main.main(arguments, problems.PROBLEMS[:1])

@@ -1,8 +1,11 @@
 """The files that a weight and X pass."""
 
+import pytest
+
 from benchmarks.traces import traced
 
 
+@pytest.mark.slow
 def test_ways_of_a_weight_and_of_samples():
     for value, first, last in [("weight", "I0_coef", "coef"), ("X", "X", "X")]:
         trace = traced(value)

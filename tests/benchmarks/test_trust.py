@@ -24,6 +24,7 @@ def test_estimators_are_of_both_kinds():
     assert applies("SVC", True) and not applies("SVR", True) and applies("RegressorChain", False)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_a_case_and_its_results():
     row = measurement.measure(measurement.Case("wine", "raw", "DecisionTreeClassifier"), [0, 1])

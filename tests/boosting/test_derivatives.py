@@ -89,6 +89,7 @@ def test_python_functions_have_no_second_derivative():
         LossDerivatives(losses.FunctionLoss(lambda y, f: ((f - y) ** 2, 2 * (f - y))))
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize(
     "loss", [losses.QuantileLoss(0.8), losses.EpsilonInsensitiveLoss(0.2), FiveTimes(), losses.ElasticLoss()]

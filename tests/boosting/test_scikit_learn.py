@@ -87,6 +87,7 @@ def test_poisson_gives_the_fit_of_histogram_boosting():
     np.testing.assert_allclose(found.predict(X), own.predict(X), rtol=1e-3)
 
 
+@pytest.mark.slow
 def test_early_stopping_and_missing_values_and_categories_hold():
     samples = np.column_stack([X, np.arange(400) % 4])
     samples[::7, 1] = np.nan
@@ -151,6 +152,7 @@ def test_intervals_cover_new_samples(model):
     assert 0.86 <= np.mean((low <= y[500:]) & (y[500:] <= high)) <= 0.94
 
 
+@pytest.mark.slow
 def test_class_weights_change_the_trees():
     samples, y = PAIR
     rates = [

@@ -72,6 +72,7 @@ def survives(folder, n_old, options, done=()):
     assert len(list(folder.iterdir())) == n_kept * (1 + options["with_estimator"]), sorted(folder.iterdir())
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("kept", ["all", pytest.param("best", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("with_estimator", [True, pytest.param(False, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("n_old", [1, 3])

@@ -24,6 +24,7 @@ def months(tmp_path_factory):
     return folder
 
 
+@pytest.mark.slow
 def test_adaptation_of_a_file(run, months, tmp_path):
     out, card = tmp_path / "new.onnx", tmp_path / "card.html"
     found = run(
@@ -50,6 +51,7 @@ def test_exit_statuses(run, months):
     assert "bytes, more than 10" in refused.out
 
 
+@pytest.mark.slow
 def test_folder_of_versions(run, months, tmp_path):
     folder = tmp_path / "models"
     assert (
@@ -69,6 +71,7 @@ def test_folder_of_versions(run, months, tmp_path):
     assert json.loads(run("versions", folder, "--switch", "2", "--json").out)["current"] == 2
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -176,6 +176,7 @@ def test_missing_groups_have_a_name(run, better, tmp_path):
     assert groups["(missing)"]["rows"] == 10
 
 
+@pytest.mark.sweep(4)
 @pytest.mark.parametrize(
     "arguments, text",
     [

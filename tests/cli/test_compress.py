@@ -40,6 +40,7 @@ def test_quantisation(run, wines, tmp_path):
     assert run(*given, "--out", out).status == 2  # exists
 
 
+@pytest.mark.slow
 def test_distil_prune_quantise(run, wines, tmp_path):
     out = tmp_path / "small.onnx"
     given = ("compress", wines / "forest.skops", wines / "rows.csv", "--label", "label", "--json")

@@ -25,6 +25,7 @@ def test_evaluate_saved_estimator(name, source, files, tmp_path, capsys):
     assert main(["explain", str(tmp_path / name), "--json"]) == 0
 
 
+@pytest.mark.slow
 def test_train_writes_saved_estimator(files, tmp_path, capsys):
     command = ["train", str(files / "wine.skops"), str(files / "wine.csv"), "--label", "kind", "--json"]
     out = tmp_path / "trained.zip"

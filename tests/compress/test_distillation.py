@@ -29,6 +29,7 @@ def forest():
     return RandomForestClassifier(60, random_state=0).fit(X[:350], NAMES[y[:350]])
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("student", ["mlp:16", "linear", "trees:10x3", MLPClassifier((8, 8))])
 def test_students_of_a_forest(forest, student):
     found = distill(forest, student, X[:350], NAMES[y[:350]], **FAST)
@@ -81,6 +82,7 @@ def test_tempered():
     np.testing.assert_allclose(tempered(p, 1.0), p, rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_regression_and_several_teachers():
     data, target = make_friedman1(500, random_state=0)
     teachers = [RandomForestRegressor(20, random_state=seed).fit(data, target) for seed in (0, 1)]

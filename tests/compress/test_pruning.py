@@ -58,6 +58,7 @@ def test_importance_is_first_order(network):
     np.testing.assert_allclose(found, changes / np.linalg.norm(changes), rtol=5e-3, atol=1e-4)
 
 
+@pytest.mark.slow
 def test_max_loss(network):
     found = prune(network, X[:1000], y[:1000], max_loss=1.0, held_out=HELD, max_iter=1, steps=1)
     assert sum(found.model[-1].hidden_layer_sizes) == 9

@@ -188,6 +188,7 @@ def test_pyarrow_continues_after_the_last_plain_row(tmp_path):
     assert rows_of(path) == rows_of_pyarrow(path)
 
 
+@pytest.mark.sweep(1)
 @np.errstate(invalid="ignore")  # damaged numbers are cast
 @pytest.mark.parametrize("second", [np.float32, np.float64])
 @pytest.mark.parametrize("compression", ["snappy", None])

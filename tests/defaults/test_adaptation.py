@@ -45,6 +45,7 @@ def test_frozen_steps_run_once():
     np.testing.assert_allclose(runner.losses(scores(part), part), expected, rtol=1e-3, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_sparse_samples_are_scored_in_chunks():
     X = random_array((400, 20_000), density=0.001, format="csr", random_state=0)
     y = np.arange(400) % 2
@@ -68,6 +69,7 @@ def test_losses_of_samples_are_means_over_their_positions(file):
     np.testing.assert_allclose(runner.losses(scores(data), data), losses, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_candidates_evaluate_only_the_rounded_objective_of_a_loss_with_kinks():
     X = rng.normal(size=(200, 3))
     model = LinearRegression().fit(X, X @ [1.0, -2.0, 0.5])

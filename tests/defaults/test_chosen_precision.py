@@ -11,6 +11,7 @@ from ortlearn import OrtGradientOptimizer
 from ortlearn.exceptions import PrecisionWarning
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.parametrize("rounded", ["features", "labels", "predictions"])
 def test_float64_is_chosen_if_float32_is_not_precise_enough(rounded):

@@ -120,6 +120,7 @@ def objective_value(trainer, model, X, y):
     return value
 
 
+@pytest.mark.sweep(7)
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("name", CONVEX)
 def test_convex_models_reach_scikit_learns_optimum(name):
@@ -165,6 +166,7 @@ def test_labels_of_any_scale(model, scale):
     assert found.score(X, scale * y) > expected.score(X, y) - 0.02
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::ortlearn.exceptions.FidelityWarning")
 def test_quantile_of_the_model_is_kept():
     X, y = DIABETES

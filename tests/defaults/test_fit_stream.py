@@ -25,6 +25,7 @@ def cut(size, X, y):
     return lambda: ((X[start : start + size], y[start : start + size]) for start in range(0, len(X), size))
 
 
+@pytest.mark.sweep(1)
 def test_automatic_rate_for_any_scale(optimizer, rows):
     """Features drift by five standard deviations, so moments must be computed on all rows."""
     X, _ = rows

@@ -144,6 +144,7 @@ def grown(request):
     return model, OrtGradientOptimizer(model, warm_start=True, random_state=0).fit(*NEW)
 
 
+@pytest.mark.sweep(2)
 def test_splits_on_other_features_are_added(grown):
     model, trainer = grown
     refitted = type(model)(**model.get_params()).fit(*NEW)
@@ -172,6 +173,7 @@ def test_grown_model_predicts_the_same_in_every_format(grown, tmp_path):
         np.testing.assert_array_equal(other.predict_proba(X), expected)
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.filterwarnings("ignore::ortlearn.exceptions.StartKeptWarning")
 def test_training_of_a_grown_model_continues(grown):
     trainer = pickle.loads(pickle.dumps(grown[1]))
@@ -184,6 +186,7 @@ def test_training_of_a_grown_model_continues(grown):
     assert trainer.score(X[600:], y[600:]) > before - 0.05
 
 
+@pytest.mark.slow
 def test_growth_is_reproducible():
     model = GradientBoostingClassifier(n_estimators=10, subsample=0.5).fit(*OLD)
     found = [OrtGradientOptimizer(model, warm_start=True, random_state=3).fit(*NEW) for _ in range(2)]
@@ -219,6 +222,7 @@ def test_validation_data_decide():
     np.testing.assert_array_equal(model.predict(TEST[0]), BOOSTED[0].predict(TEST[0]))
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::ortlearn.exceptions.StartKeptWarning")
 def test_models_without_growth():
     model, one_class = BOOSTED[0].fit(*OLD), NEW[1] == 1

@@ -19,6 +19,7 @@ def stream(model, X, y, passes, **options):
     return trainer
 
 
+@pytest.mark.slow
 def test_known_total_weight_gives_the_model_of_all_samples():
     expected = Ridge(alpha=3.0).fit(X, Y)
     found = stream(Ridge(alpha=3.0), X, Y, 40, total_weight=len(X))
@@ -33,6 +34,7 @@ def test_penalty_is_relative_to_the_samples_so_far():
     assert trainer.penalty_.l2 == pytest.approx(3.0 / 200)
 
 
+@pytest.mark.slow
 def test_unscaled_features():
     wine, classes = load_wine(return_X_y=True)
     order = np.random.default_rng(0).permutation(len(wine))
@@ -46,6 +48,7 @@ def test_invalid_total_weight(total_weight):
         OrtGradientOptimizer(Ridge()).partial_fit(X, Y, total_weight=total_weight)
 
 
+@pytest.mark.slow
 def test_mean_of_labels_is_learned():
     rng = np.random.default_rng(0)
     features = rng.uniform(size=(300, 4))

@@ -39,6 +39,7 @@ def kept(model, samples, **options):
     return trainer.fit(*samples).start_kept_
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.filterwarnings("ignore::ortlearn.exceptions.StartKeptWarning")
 @pytest.mark.parametrize("model", NETS, ids=lambda model: type(model).__name__)
 def test_fitted_samples_are_recognised(model):
@@ -48,6 +49,7 @@ def test_fitted_samples_are_recognised(model):
     assert kept(FrozenEstimator(model), OLD)
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.filterwarnings("ignore::ortlearn.exceptions.StartKeptWarning")
 @pytest.mark.parametrize("model", [BOOSTED, TREES], ids=lambda model: type(model).__name__)
 def test_samples_after_a_drift_are_new(model):
@@ -79,6 +81,7 @@ def test_classifiers_start_from_their_own_fit(model, optimizer):
     np.testing.assert_array_equal(trainer.predict(samples), fitted.predict(samples))
 
 
+@pytest.mark.slow
 def test_a_degenerate_objective_does_not_lead_to_zero_weights():
     samples, labels = CLASSES
     model = Perceptron().fit(samples[:120], labels[:120])

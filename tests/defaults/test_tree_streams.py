@@ -30,6 +30,7 @@ MODELS = {
 }
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize("name", MODELS)
 def test_a_stream_follows_a_new_concept_in_bounded_size(name):
     trainer, sizes = OrtGradientOptimizer(MODELS[name], random_state=0), []
@@ -74,6 +75,7 @@ def test_a_share_of_new_trees_in_bounded_size(share):
     assert len(own) <= 30 and n_new == round(share * len(own)) and found.n_estimators == len(own)
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize(
     "wrap, options",
     [(FrozenEstimator, {}), (lambda model: model, {"learning_loss": "log_loss"})],

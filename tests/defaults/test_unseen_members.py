@@ -52,6 +52,7 @@ def prepared(model, X, y, fit=True, **options):
     return configuration, start, step, data
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize("model, X, y", MODELS, ids=lambda value: type(value).__name__)
 def test_scores_in_training_are_those_of_scikit_learn_out_of_bag(model, X, y):
     model.fit(X, y)
@@ -65,6 +66,7 @@ def test_scores_in_training_are_those_of_scikit_learn_out_of_bag(model, X, y):
         np.testing.assert_allclose(scores, expected, rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_other_samples_are_predicted_by_all_members():
     model = RandomForestRegressor(10, random_state=0).fit(X[:300], Y[:300])
     for rows in (slice(300, 600), slice(200, 500), slice(0, 299)):
@@ -131,6 +133,7 @@ def test_trees_leave_out_samples_if_bags_would_have_all(kind):
     assert named[3].members is None
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize(
     "model, options",
     [

@@ -23,6 +23,7 @@ OPTIMIZERS = [OrtGradientOptimizer, OrtGradientForwardBackwardOptimizer]
 WINE = load_wine(return_X_y=True)
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
 def test_good_model_on_unscaled_features(optimizer):
     X, y = WINE
@@ -117,6 +118,7 @@ def drifted(n_new):
     return (X[:2000], y[:2000]), (moved[:n_new], y[2000 : 2000 + n_new]), (moved[500:], y[2500:])
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize(
     "model", [LogisticRegression(), GradientBoostingClassifier(random_state=0)], ids=repr
 )

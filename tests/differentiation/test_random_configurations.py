@@ -74,6 +74,7 @@ def check(operator, seeds, least):
     assert n_right >= (least if operator is not attention or runs_attention else 0)
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize("operator", OPERATORS, ids=lambda operator: operator.__name__)
 def test_configurations(operator):
     check(operator, range(12), 3)

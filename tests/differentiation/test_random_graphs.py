@@ -108,6 +108,7 @@ def build(plan):
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
 
 
+@pytest.mark.slow
 @settings(
     max_examples=40, derandomize=True, deadline=None, database=None,
     suppress_health_check=list(HealthCheck),
@@ -128,6 +129,7 @@ def test_sample_of_all_forms():
     assert compared > 320, counts
 
 
+@pytest.mark.slow
 def test_wrong_gradient_is_detected():
     """The comparison detects an error of one per cent, in float64 and in float32."""
 

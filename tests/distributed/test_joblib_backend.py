@@ -34,6 +34,7 @@ def tasks_of(client):
     return sum(client.run(lambda dask_worker: dask_worker.state.executed_count).values())
 
 
+@pytest.mark.slow
 def test_search_has_the_results_of_one_machine(client, samples):
     grid = {"batch_size": [10, 50], "estimator__alpha": [0.01, 100.0]}
     alone = GridSearchCV(trainer(), grid, cv=2).fit(*samples)

@@ -35,6 +35,7 @@ def network(**options):
     return MLPRegressor(hidden_layer_sizes=6, random_state=0, **options)
 
 
+@pytest.mark.sweep(4)
 @pytest.mark.parametrize(
     "estimator, options",
     [
@@ -68,6 +69,7 @@ def test_one_shard_equals_one_machine(client, regression, estimator, options, we
     assert np.array_equal(found.predict(X), local.predict(X))
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize("sync_every", ["5 batches", "1 batch"])
 def test_one_shard_equals_one_machine_with_several_rounds_per_epoch(client, regression, sync_every):
     X, y = regression
@@ -110,6 +112,7 @@ def test_round_averages_the_trainings_of_shards(client, regression):
         np.testing.assert_allclose(array, weights[name].reshape(array.shape), rtol=1e-9)
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize("sync_every", [1, 3, "4 batches"])
 def test_result_is_independent_of_the_number_of_workers(client, regression, sync_every):
     X, y = regression
@@ -137,6 +140,7 @@ def test_merging_on_workers_gives_the_same_result(client):
     assert (found.mean.weight, found.reports) == (expected.mean.weight, expected.reports)
 
 
+@pytest.mark.slow
 def test_large_models_are_merged_on_workers(client, regression):
     X, y = regression
     sizes, width = [100, 250, 50, 110, 90], 400
@@ -209,6 +213,7 @@ def test_history_has_columns_for_rounds_shards_and_workers(client, regression):
         assert record["worker_rows"].keys() <= client.scheduler_info()["workers"].keys()
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize(
     "estimator, rate", [(network(), "Adam"), (network(), "auto"), (LinearRegression(), 0.01)]
 )
@@ -226,6 +231,7 @@ def test_partial_fit_continues(client, regression, estimator, rate):
     assert found.n_iter_ == 3 and np.isfinite(found.train_losses_[2])
 
 
+@pytest.mark.slow
 def test_warm_start_continues(client, regression):
     X, y = regression
     shards = cut(X, [300, 300]), cut(y, [300, 300])
@@ -243,6 +249,7 @@ def test_warm_start_continues(client, regression):
     np.testing.assert_allclose(model.predict(X), perfect.predict(X), rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_starting_weights_are_kept_if_validation_loss_on_workers_is_lower(client, regression):
     X, y = regression
     perfect = LinearRegression().fit(X, y)
@@ -284,6 +291,7 @@ def test_divergence_names_the_partition(client, regression):
     assert all(np.isfinite(array).all() for array in model.get_weights().values())
 
 
+@pytest.mark.slow
 def test_early_stopping_on_driver_and_workers(client, regression):
     X, y = regression
     options = {"max_iter": 200, "batch_size": 32, "random_state": 0, "learning_rate": 0.3}
@@ -331,6 +339,7 @@ def test_fit_stream_is_not_supported(client):
         DaskOrtGradientOptimizer(LinearRegression(), client=client).fit_stream("folder")
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:LearningRateLBFGS stopped:sklearn.exceptions.ConvergenceWarning")
 def test_multiclass_classifier(client, classes):
     X, y = classes
@@ -360,6 +369,7 @@ def few_updates(client, X, y, **options):
     return [str(item.message) for item in found if issubclass(item.category, FewUpdatesWarning)]
 
 
+@pytest.mark.slow
 def test_few_updates_of_shards_cause_a_warning(client, regression):
     (text,) = few_updates(client, *regression, batch_size=1, max_iter=4)  # 400 updates are few, 500 enough
     assert text.endswith("To compensate, multiply the learning rate by 2, or increase max_iter.")
@@ -369,6 +379,7 @@ def test_few_updates_of_shards_cause_a_warning(client, regression):
     assert "set batch_size=2, multiply the learning rate by 2, or increase max_iter." in text
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize(
     "options",
     [{"max_iter": 12}, {"batch_size": 400, "max_iter": 130}, {"learning_rate": "LBFGS", "max_iter": 13}],

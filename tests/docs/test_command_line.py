@@ -44,11 +44,13 @@ def run(tmp_path, monkeypatch, capsys):
     return command
 
 
+@pytest.mark.slow
 def test_outputs_of_commands(run):
     found, count = differences(PAGE.read_text(encoding="utf-8"), run)
     assert not found and count >= 8
 
 
+@pytest.mark.slow
 def test_another_output_is_found(run):
     text = PAGE.read_text(encoding="utf-8").replace("1 Sub", "1 Sum")
     assert [command for command, _ in differences(text, run)[0]] == ["explain new.onnx"]

@@ -5,6 +5,7 @@ import importlib
 import inspect
 import pkgutil
 
+import pytest
 from numpydoc.validate import validate
 
 import ortlearn
@@ -92,6 +93,7 @@ def of_name(path, obj):
     return errors_of(path, excused)
 
 
+@pytest.mark.slow
 def test_names():
     found = {path: of_name(path, obj) for path, obj in NAMES.items()}
     assert not {path: errors for path, errors in found.items() if errors}

@@ -29,6 +29,7 @@ def test_ten_lines():
     assert len(statements) == 10
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_outputs():
     test = doctest.DocTestParser().get_doctest(README, {}, "README", "README.md", 0)

@@ -105,6 +105,7 @@ CLASSIFIERS = {
 }
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.filterwarnings("ignore:.*probability.*:FutureWarning")
 @pairwise(name=CLASSIFIERS, labels=["numbers", "texts"], zipmap=[True, False, "columns"])
 def test_classifiers_of_skl2onnx(name, labels, zipmap):
@@ -124,6 +125,7 @@ def test_both_estimators(optimizer):
     np.testing.assert_allclose(trained.predict_proba(X), numbers(found["output_probability"]), atol=1e-6)
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize(
     "model", [Ridge(), MLPRegressor(hidden_layer_sizes=5, max_iter=4000, random_state=0)], ids=str
@@ -139,6 +141,7 @@ def test_decomposed_regressors(model):
     assert_drop_in(to_onnx(model.fit(X, AMOUNTS), X[:1], target_opset=OPSETS), {"X": X}, X, AMOUNTS)
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize(
     "model",
     [

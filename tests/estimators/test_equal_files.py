@@ -78,6 +78,7 @@ def test_new_processes():
     assert sum(key.endswith(" trained") for key in first) == len(names) * 2 * 2
 
 
+@pytest.mark.slow
 def test_same_process():
     names = ["vote", "mixture"]
     assert digests(names) == digests(names)

@@ -57,6 +57,7 @@ def same(found, expected):
         assert found.classes_.tolist() == expected.classes_.tolist()
 
 
+@pytest.mark.sweep(4)
 @pytest.mark.parametrize(
     "name, model",
     [
@@ -72,6 +73,7 @@ def test_warm_start_of_a_classifier(name, model):
         same(*pairs)
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize("name", LABELS)
 def test_labels_of_every_method(optimizer, name):
     given, plain = labels(name)

@@ -95,6 +95,7 @@ USES = {
 }
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize("use", list(USES))
 @pytest.mark.filterwarnings("ignore:LearningRateLBFGS stopped")
 def test_child_predicts_like_its_parent(use, fitted):
@@ -126,6 +127,7 @@ def test_pool_of_forked_processes(fitted):
         np.testing.assert_allclose(trained.get(LIMIT).predict(X), expected, rtol=1e-3, atol=1e-5)
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("gradient", ["rules", pytest.param("ort", marks=pytest.mark.needs_training)])
 def test_forward_and_backward(gradient, fitted):
     model, options = onnx_rename_weights(fitted.onnx_), session_options(n_jobs=2)

@@ -52,6 +52,7 @@ def file_of(name):
     return model
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("kind", [OrtGradientOptimizer, OrtGradientForwardBackwardOptimizer])
 @pytest.mark.parametrize("name", LAYERS)
 def test_layer_is_trained(kind, name):

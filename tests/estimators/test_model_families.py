@@ -167,6 +167,7 @@ def check(name, cases, optimizer, run_onnx):
     return fitted, same, better, y
 
 
+@pytest.mark.sweep(4)
 @pytest.mark.parametrize("name", CLASSIFIERS)
 def test_classifiers(name, run_onnx):
     optimizer = BOTH[list(CLASSIFIERS).index(name) % 2]

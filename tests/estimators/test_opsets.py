@@ -56,6 +56,7 @@ def sgd(n_samples):
     return {"w": w, "b": b, "v": v, "e": e}
 
 
+@pytest.mark.sweep(8)
 @pairwise(
     indirect=["optimizer"], opset=OPSETS, n_batches=[1, 31, 32, 33, 500], optimizer=["one_graph", "two_calls"]
 )

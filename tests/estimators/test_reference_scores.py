@@ -32,6 +32,7 @@ RETRAINED = {
 }
 
 
+@pytest.mark.sweep(5)
 @pytest.mark.parametrize("name", list(RETRAINED))
 @pytest.mark.parametrize("seed", [0, 1])
 def test_retraining_does_not_increase_the_loss(name, seed, optimizer, fit_quietly, request):

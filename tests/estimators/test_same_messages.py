@@ -69,6 +69,7 @@ def message(call, *rows):
     return sentence(caught.value)
 
 
+@pytest.mark.sweep(22)
 @pytest.mark.parametrize("name", WRONG_ROWS)
 def test_message_is_the_same_everywhere(name, tmp_path):
     rows = WRONG_ROWS[name]

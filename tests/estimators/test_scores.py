@@ -63,6 +63,7 @@ def test_scores_of_regressors(model, sample_weight, optimizer):
     assert trained.score(X, y, sample_weight) == pytest.approx(expected, abs=1e-5)
 
 
+@pytest.mark.sweep(4)
 @pytest.mark.parametrize(
     "model, y",
     [
@@ -127,6 +128,7 @@ def test_search_by_d2():
     np.testing.assert_allclose(found, expected, atol=1e-3)
 
 
+@pytest.mark.slow
 def test_weights_that_a_score_does_not_take():
     rows = np.abs(X)
     model = LatentDirichletAllocation(2, random_state=0, max_iter=3).fit(rows)

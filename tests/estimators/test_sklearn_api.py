@@ -27,6 +27,7 @@ def test_pipeline(optimizer, diabetes):
     assert is_regressor(pipeline) and not is_classifier(pipeline)
 
 
+@pytest.mark.sweep(1)
 def test_grid_search(optimizer, diabetes):
     X, y = diabetes
     grid = {

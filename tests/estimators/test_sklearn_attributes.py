@@ -70,6 +70,7 @@ def test_attributes_are_updated(optimizer):
     np.testing.assert_array_equal(trainer.coef_, np.zeros(6))
 
 
+@pytest.mark.sweep(4)
 @pytest.mark.parametrize(
     "selector",
     [

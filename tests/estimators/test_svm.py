@@ -39,6 +39,7 @@ def trained(optimizer, model, X, y, rate=0.002, **settings):
     return optimizer(model, learning_rate=rate, **settings).fit(X, y)
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize("name", CLASSIFIERS)
 def test_classifiers_improve_their_objective(run_onnx, wine, name):
     model, n_classes = CLASSIFIERS[name]
@@ -99,6 +100,7 @@ IN_FLOAT64 = {
 }
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("name", IN_FLOAT64)
 def test_float64_from_end_to_end(both, wine, name):
     X, y = wine

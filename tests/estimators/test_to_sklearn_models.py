@@ -79,6 +79,7 @@ def check(ours, X, y, name):
         assert max(found["gaps"].values()) <= ROUGH.get(CASES[name].estimator, 1e-5), found["gaps"]
 
 
+@pytest.mark.sweep(6)
 @pytest.mark.filterwarnings("ignore::ortlearn.exceptions.FallbackWarning", "ignore::FutureWarning")
 @pytest.mark.parametrize("name", SOME)
 def test_model_predicts_like_the_trained_estimator(name):

@@ -148,6 +148,7 @@ def test_returned_model_can_be_trained(name, rows):
     np.testing.assert_allclose(again.to_sklearn().predict(X), again.predict(X), rtol=1e-4)
 
 
+@pytest.mark.sweep(14)
 @pytest.mark.parametrize("name", ALWAYS_FLAT)
 def test_models_that_always_return_vectors(name, rows):
     ours, theirs, _ = predictions(ALWAYS_FLAT[name], rows, (1, 2))

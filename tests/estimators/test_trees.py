@@ -108,6 +108,7 @@ def test_regressors(estimator, diabetes_units, run_onnx):
     check_refined(model, fitted, X, run_onnx)
 
 
+@pytest.mark.sweep(5)
 @pytest.mark.parametrize("estimator", CLASSIFIERS, ids=name_of)
 def test_classifiers(estimator, wine, run_onnx):
     X, y = wine

@@ -71,6 +71,7 @@ def test_get_weights_returns_copies(trained):
     assert not np.any(np.concatenate([array.ravel() for array in trained.trained_coef_.values()]))
 
 
+@pytest.mark.sweep(1)
 def test_momentum_is_reset(optimizer):
     """partial_fit after set_weights equals a first epoch from these weights."""
     start = {"coef": np.ones((3, 1)), "intercept": [0.5]}

@@ -119,6 +119,7 @@ def case(request):
     return as_stored(LinearRegression().fit(X[::2], y[::2])), X, y, squared_error
 
 
+@pytest.mark.sweep(11)
 @pairwise(
     indirect=["case", "optimizer"],
     case=CASES,

@@ -54,6 +54,7 @@ def one_epoch_then(kind, X, y, **options):
         return begin, after
 
 
+@pytest.mark.sweep(9)
 @pairwise(
     indirect=["case", "optimizer"],
     case=KINDS,

@@ -58,6 +58,7 @@ def test_partial_fit_continues_from_weights_that_are_not_averaged(optimizer, dia
     np.testing.assert_array_equal(trained(parts), trained(plain.partial_fit(X, y)))
 
 
+@pytest.mark.sweep(14)
 @pairwise(
     indirect=["optimizer"],
     average=[1, 300, 301, 443, 800, 5000],

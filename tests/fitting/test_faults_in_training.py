@@ -58,6 +58,7 @@ CALLS = [
 ]
 
 
+@pytest.mark.sweep(11)
 @pytest.mark.parametrize("call, error, method", CALLS)
 def test_error_in_a_loss(call, error, method, unchanged):
     settings = {"max_iter": 4, "random_state": 0, "batch_size": 8}

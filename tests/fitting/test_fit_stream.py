@@ -39,6 +39,7 @@ def same(first, second):
     assert first.validation_losses_ == second.validation_losses_
 
 
+@pytest.mark.sweep(5)
 @pytest.mark.parametrize("size", [1, 7, 100, 501])
 @pytest.mark.parametrize("buffer", [40, 10_000])
 def test_without_shuffling_chunks_have_no_effect(optimizer, rows, size, buffer):
@@ -132,6 +133,7 @@ def test_memory_maps_and_sparse_data(optimizer, rows, tmp_path):
     same(in_memory, optimizer(LogisticRegression(), **options).fit_stream(sparse, y, shuffle_buffer=100))
 
 
+@pytest.mark.sweep(1)
 def test_types_of_labels(optimizer, rows):
     X, _, _ = rows
     one, two = X[:, 0] * 2 + 1, np.stack([X[:, 0], X[:, 1] - X[:, 2]], axis=1)
@@ -164,6 +166,7 @@ def test_pipeline_is_fitted_on_the_first_buffer(optimizer, rows):
     same(whole.fit(X, y), whole.fit_stream(cut(10, X, y)))
 
 
+@pytest.mark.sweep(1)
 def test_validation_on_another_source(optimizer, rows):
     X, y, _ = rows
     train, test = (X[:400], y[:400]), (X[400:], y[400:])

@@ -1,6 +1,7 @@
 """learning_rate="LBFGS" reaches scikit-learn's objective for all losses of its linear models."""
 
 import numpy as np
+import pytest
 from scipy.special import xlogy
 from sklearn.linear_model import (
     GammaRegressor,
@@ -99,6 +100,7 @@ CASES = {
 }
 
 
+@pytest.mark.sweep(11)
 @pairwise(
     indirect=["optimizer"],
     name=CASES,

@@ -39,6 +39,7 @@ def test_changed_column_is_named(column, change):
     assert found[0].stability > 0.1
 
 
+@pytest.mark.slow
 def test_level_of_unchanged_columns():
     named = [bool(names_of(drifts_of(table(2 * i), table(2 * i + 1), 0.1))) for i in range(60)]
     # Under the null, the probability of any name is at most the level; 13 or more of 60 has probability 0.007

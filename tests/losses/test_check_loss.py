@@ -14,6 +14,7 @@ def built_in():
     return sorted(i.name for i in plugins.list_plugins(plugins.LOSSES) if i.distribution == "ortlearn")
 
 
+@pytest.mark.sweep(23)
 @pytest.mark.parametrize("name", built_in())
 def test_built_in_losses(name):
     loss = resolve_loss(name)

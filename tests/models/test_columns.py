@@ -106,6 +106,7 @@ def columns(name, *steps):
     return make_pipeline(ColumnTransformer(transformers, sparse_threshold=0, **options), *steps, Ridge())
 
 
+@pytest.mark.sweep(13)
 @pytest.mark.parametrize("name", COLUMNS)
 def test_selections_and_nestings(name, check_graph):
     dtype = (np.float32, np.float64)[list(COLUMNS).index(name) % 2]

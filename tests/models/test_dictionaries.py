@@ -47,6 +47,7 @@ def test_codes(run_onnx, name):
         np.testing.assert_allclose(found, expected, rtol=0, atol=tolerance * np.abs(expected).max())
 
 
+@pytest.mark.sweep(9)
 @pytest.mark.parametrize("name", CODERS)
 def test_gradients_and_write_back(run, name):
     check_model(SparseCoder(ATOMS, **CODERS[name]).fit(SMOOTH), SMOOTH, run=run, rtol=1e-5)
@@ -130,6 +131,7 @@ def test_lasso_of_more_atoms_than_features_is_the_minimum(run_onnx, seed, scale)
     np.testing.assert_allclose(found, expected, atol=1e-6 * np.abs(expected).max())
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("name", ["threshold", "omp of three", "lasso_lars"])
 def test_training_recovers_the_dictionary_of_codes(name):

@@ -127,6 +127,7 @@ def check(model, samples, y, X_test=None, dtypes=tuple(TOLERANCES)):
                 np.testing.assert_array_equal(found, expected)
 
 
+@pytest.mark.sweep(4)
 @pytest.mark.parametrize("model", CLASSIFIERS, ids=kind)
 def test_labels_and_samples_of_classifiers(model):
     number = CLASSIFIERS.index(model)  # each model sees all samples, three kinds of labels, both dtypes
@@ -136,6 +137,7 @@ def test_labels_and_samples_of_classifiers(model):
         check(model, samples[turn], names[(number + turn) % len(names)], dtypes=[dtype])
 
 
+@pytest.mark.sweep(7)
 @pytest.mark.parametrize("model", REGRESSORS, ids=kind)
 def test_samples_of_regressors(model):
     for turn, (name, samples) in enumerate(SAMPLES.items(), REGRESSORS.index(model)):
@@ -143,6 +145,7 @@ def test_samples_of_regressors(model):
         check(model, samples, y, samples[:1], dtypes=[list(TOLERANCES)[turn % 2]])
 
 
+@pytest.mark.sweep(5)
 @pytest.mark.parametrize(
     "model",
     [
@@ -160,6 +163,7 @@ def test_missing_values(model):
     check(model, GAPS, THREE)
 
 
+@pytest.mark.sweep(6)
 @pytest.mark.parametrize(
     "model",
     [

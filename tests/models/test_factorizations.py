@@ -52,6 +52,7 @@ def test_transformed_samples(run_onnx, name):
         np.testing.assert_allclose(found, expected, rtol=0, atol=tolerance * expected.max())
 
 
+@pytest.mark.sweep(9)
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("name", [name for name in MODELS if name != "few iterations"])
 def test_gradients_and_write_back(run, name):

@@ -66,6 +66,7 @@ def test_several_targets(run):
     check_model(GaussianProcessRegressor(alpha=0.05, normalize_y=True).fit(X, targets), ROWS, run=run)
 
 
+@pytest.mark.sweep(12)
 @pytest.mark.parametrize("name", KERNELS)
 def test_classifiers_of_two(name, run):
     labels = np.where(Y > 0, "yes", "no")

@@ -117,6 +117,7 @@ NEIGHBOURS = {
 }
 
 
+@pytest.mark.sweep(4)
 @pairwise(
     name=NEIGHBOURS,
     rows=[pytest.param(GAPS, id="gaps"), pytest.param(EMPTY, id="empty column")],

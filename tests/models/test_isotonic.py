@@ -50,6 +50,7 @@ def test_the_objective():
     check_objective(IsotonicRegression().fit(X, Y), X, Y)
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize("bounds", [{}, {"y_min": -0.9, "y_max": 0.9}], ids=str)
 def test_levels_follow_new_labels(bounds):
     """A level is the mean of its new labels, as in a new fit."""
@@ -62,6 +63,7 @@ def test_levels_follow_new_labels(bounds):
     )
 
 
+@pytest.mark.slow
 def test_a_level_parts_again():
     """With bounds, training separates levels that were equal in the fit."""
     positions = np.repeat([[0.0], [1.0], [2.0], [3.0]], 20, axis=0)

@@ -186,6 +186,7 @@ def changed_copy(model, values):
     return model
 
 
+@pytest.mark.sweep(27)
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning", "ignore::FutureWarning")
 @pytest.mark.parametrize("model, y, changed, weights, options", [*LINEAR, *C_MODELS, *OTHERS, *STOCHASTIC])
 def test_fits_minimise_the_objective(model, y, changed, weights, options, run):

@@ -175,6 +175,7 @@ def assert_write_back_keeps_parameters(model, written, X):
         np.testing.assert_allclose(found, value, rtol=1e-9, atol=1e-12, err_msg=key)
 
 
+@pytest.mark.sweep(41)
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", [name for name in NAMES if name not in ELSEWHERE])
 def test_scores_and_outputs(name):

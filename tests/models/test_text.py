@@ -79,6 +79,7 @@ VECTORIZERS = {
 }
 
 
+@pytest.mark.sweep(20)
 @pytest.mark.parametrize("name", VECTORIZERS)
 def test_documents(name, check_graph):
     model = make_pipeline(VECTORIZERS[name], StandardScaler(with_mean=False), Ridge()).fit(DOCUMENTS, Y)

@@ -173,6 +173,7 @@ def test_samples_at_thresholds_and_next_to_them(run_onnx, estimator, dtype):
     np.testing.assert_array_equal(reached, leaves_of(fitted, samples))
 
 
+@pytest.mark.sweep(7)
 @pytest.mark.parametrize("step, dtype", CASES, ids=name_of)
 def test_trees_after_a_step(run_onnx, step, dtype):
     X = SAMPLES.astype(dtype)

@@ -160,6 +160,7 @@ FALLBACK = {
 }
 
 
+@pytest.mark.sweep(9)
 @pytest.mark.parametrize("name", FALLBACK)
 def test_a_nested_step_stays_in_scikit_learn(name):
     with pytest.warns(FallbackWarning, match="curves|frozenestimator") as caught:

@@ -317,6 +317,7 @@ def test_only_runtime_errors_are_translated():
         onnx.checker.check_model(onnx.ModelProto())
 
 
+@pytest.mark.slow
 def test_cost_is_linear_in_the_number_of_nodes():
     def calls(n_nodes):
         nodes = [helper.make_node("MatMul", ["x", "w"], ["t0"])]

@@ -168,6 +168,7 @@ def test_saving_in_another_folder(tmp_path, table):
     assert np.isfinite(again.train_losses_).all()
 
 
+@pytest.mark.slow
 def test_pickled_trainings_predict_in_other_processes(tmp_path, table):
     path, (X, y) = write_model(tmp_path, table), samples(1000)
     found = trainer(OrtGradientOptimizer, path).fit(X, y)

@@ -128,6 +128,7 @@ VOTES = """z = MatMul (x, w) m = Softmax <axis = 1> (z) best = ArgMax <axis = 1>
     p = Mul (vote, one)"""
 
 
+@pytest.mark.slow
 def test_votes_are_scored_by_member_probabilities(run_onnx, scores_and_probabilities):
     model, scores = scores_of(graph(VOTES, 3))
     values, p = scores_and_probabilities(model, scores)

@@ -36,6 +36,7 @@ def test_table_without_loading():
     assert "ok" not in {row[4] for row in table}
 
 
+@pytest.mark.slow
 def test_every_built_in_plugin_has_a_summary():
     done = run()
     assert (done.returncode, done.stderr) == (0, "")

@@ -89,6 +89,7 @@ PAIRS = [(name, kind) for name in MODELS for kind in CONTAINERS if kind != "spar
 OPTIMIZERS = (OrtGradientOptimizer, OrtGradientForwardBackwardOptimizer)
 
 
+@pytest.mark.sweep(11)
 @pytest.mark.filterwarnings("ignore::ortlearn.exceptions.FidelityWarning")  # a mixture fitted on integers
 @pytest.mark.parametrize(("name", "container"), PAIRS)
 def test_arguments_are_not_changed(name, container):

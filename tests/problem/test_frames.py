@@ -285,6 +285,7 @@ def test_classes_of_first_partial_fit(optimizer, people):
     assert model.predict_proba(X[:2]).shape == (2, 3)
 
 
+@pytest.mark.slow
 def test_searches_over_frames(people, both):
     X, y = people
     model = both[0](make_pipeline(columns(), Ridge()), max_iter=5, random_state=0)

@@ -97,6 +97,7 @@ def test_number_of_estimators():
     assert len(OVERWRITING) >= 35
 
 
+@pytest.mark.sweep(11)
 @pytest.mark.parametrize("kind", OVERWRITING, ids=lambda kind: kind.__name__)
 def test_float32_in_one_graph(kind):
     X = rows("f4", "C")

@@ -77,6 +77,7 @@ def test_models(name):
     assert_same(left, right)
 
 
+@pytest.mark.sweep(4)
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize(
     ("name", "case"), list(zip(cycle(["binary", "classes", "network"]), SETTINGS, strict=False))

@@ -25,6 +25,7 @@ def planned(tmp_path, *variables):
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
 
 
+@pytest.mark.slow
 def test_make_takes_the_extra_of_the_interpreter(tmp_path):
     extra = extra_of(sys.version_info)
     assert f'".[{extra},test,' in planned(tmp_path, f"PYTHON={sys.executable}")

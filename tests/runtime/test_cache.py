@@ -87,6 +87,7 @@ def test_changes_that_share_the_graph(change, made, data):
     assert made() == begun
 
 
+@pytest.mark.sweep(5)
 @pytest.mark.parametrize("change", list(OTHER))
 def test_changes_that_need_another_graph(change, made, data):
     optimizer().fit(*data)

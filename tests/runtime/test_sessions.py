@@ -73,6 +73,7 @@ def test_vector_of_arrays_and_values():
     assert ort_vector(vector, []) is vector
 
 
+@pytest.mark.slow
 def test_error_without_onnxruntime_names_the_extras():
     code = """
 import sys

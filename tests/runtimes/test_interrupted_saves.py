@@ -75,6 +75,7 @@ def check_kills(command, folder, start, tries, **options):
     assert load_training(folder).n_iter_ == 1 + epochs[-1]
 
 
+@pytest.mark.slow
 def test_kills_of_the_runner_in_python(package, tmp_path):
     start = shutil.copytree(package, tmp_path / "start")
     check_kills([sys.executable, "-c", PYTHON, package], package, start, 3)
@@ -87,6 +88,7 @@ def test_kills_of_the_runner_in_node(package, tmp_path):
     check_kills(command, package, start, 5, cwd=modules_of("node"))
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
 def test_every_system_call_of_a_save(package):
     """The process is killed at each call that changes the folder."""

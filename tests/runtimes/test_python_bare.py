@@ -50,6 +50,7 @@ def test_length_and_imports():
     assert len(source.splitlines()) <= 320
 
 
+@pytest.mark.sweep(4)
 @pytest.mark.parametrize("name", PACKAGES)
 def test_training_reproduces_the_record(name, packages):
     trainer, record = Trainer(packages[name]), record_of(packages[name])
@@ -61,6 +62,7 @@ def test_training_reproduces_the_record(name, packages):
         assert np.array_equal(trainer.values[item["name"]], record[f"result {item['name']}"]), item["name"]
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_training_matches_the_estimator(package):
     name, folder, trained = package
@@ -75,6 +77,7 @@ def test_training_matches_the_estimator(package):
         assert np.abs(trainer.values[key] - array).max() <= 1e-5 * np.abs(array).max(), key
 
 
+@pytest.mark.sweep(2)
 def test_training_continues_in_python(package):
     name, folder, trained = package
     _, _, X, y, _ = PACKAGES[name]
@@ -99,6 +102,7 @@ def test_training_continues_in_python(package):
     assert later.partial_fit(X, y).n_iter_ == later.history_[-1]["epoch"] == trained.n_iter_ + 3
 
 
+@pytest.mark.sweep(6)
 def test_evaluation(package):
     name, folder, trained = package
     _, _, X, y, _ = PACKAGES[name]

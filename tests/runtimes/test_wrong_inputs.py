@@ -82,6 +82,7 @@ def call(trainer, method, given):
         trainer.train_epoch(trainer.columns(X, y), as_python(given["order"]))
 
 
+@pytest.mark.slow
 def test_wrong_inputs_of_the_runner_in_python(folders, trainers):
     before, found = {name: trainer.values for name, trainer in trainers.items()}, []
     for name, method, given, _ in CASES:

@@ -86,6 +86,7 @@ def end_of(reader, folder, expected):
     return False
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes")
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__.strip("_"))
 def test_damaged_packages(kind, package, tmp_path):
@@ -134,6 +135,7 @@ def test_forged_manifests_are_rejected(name, copied):
             Trainer(copied)
 
 
+@pytest.mark.slow
 def test_random_manifests_with_right_checksums(package, tmp_path):
     """Any replaced value leads to a clear error, or to a training."""
     draw = random.Random(0)

@@ -242,6 +242,7 @@ def test_random_states(kind):
     assert training_state(found) == training_state(kind(Ridge(), **options).fit(X, Y))
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize("search", [GridSearchCV, OrtGridSearchCV])
 def test_search_over_other_seeds_in_the_same_folder(search, tmp_path):
     """The checkpoints of another seed are refused, as those of other parameters are."""

@@ -78,6 +78,7 @@ def test_labels_of_an_array_are_compared(kind):
         kind(model, **OPTIONS).fit_stream(X, changed_at(Y, 89), shuffle_buffer=32, resume_from=begun)
 
 
+@pytest.mark.sweep(1)
 def test_files_are_counted_again_only_if_they_changed(kind, tmp_path, capsys):
     pytest.importorskip("rich")
     pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")

@@ -182,6 +182,7 @@ def test_forged_trainings_are_rejected(saved, tmp_path):
         OrtGradientOptimizer(Ridge(), learning_rate="Adam").fit(X, X[:, 0], resume_from=path)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::ortlearn.exceptions.OmittedWarning")
 def test_randomly_changed_records_run_no_code(saved, tmp_path):
     """Any replaced value of the record leads to a SavedFileError or an estimator."""

@@ -83,6 +83,7 @@ def slow(monkeypatch):
 
 
 #: Cases alternate between the two estimators.
+@pytest.mark.sweep(4)
 @pytest.mark.parametrize(("kind", "case"), list(zip(cycle(KINDS), CASES, strict=False)))
 def test_resuming_from_checkpoints(kind, case, tmp_path):
     rows, labels = data(case)
@@ -95,6 +96,7 @@ def test_resuming_from_checkpoints(kind, case, tmp_path):
         assert training_state(resumed) == training_state(expected), path.name
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("case", ["Adam", "average", "plateau", "sparse"])
 @pytest.mark.usefixtures("slow")
@@ -136,6 +138,7 @@ def test_resuming_after_an_interrupt(kind, case, tmp_path):
     assert training_state(trainer.fit(X, Y, resume_from=trainer)) == training_state(expected)
 
 
+@pytest.mark.slow
 def test_interrupts_by_a_timer():
     options = {"learning_rate": "Adam", "batch_size": 2, "random_state": 0, "max_iter": 150}
     expected = OrtGradientOptimizer(MLP, **options).fit(X, Y)
@@ -260,6 +263,7 @@ def test_models_without_states(tmp_path):
     assert training_state(found) == training_state(expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_jobs", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_resumed_search(n_jobs, tmp_path):
     """Its trainings resume from separate folders."""

@@ -98,6 +98,7 @@ def interrupts():
     signal.signal(signal.SIGINT, before)
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.usefixtures("interrupts", "parts")
 @pytest.mark.parametrize("at", [1, 8, 20, 33])
 @pytest.mark.parametrize("kind", KINDS)
@@ -114,6 +115,7 @@ def test_resuming_after_an_interrupt(kind, at, tmp_path):
         assert training_state(fit("adam", kind)[1](resume_from=source)) == training_state(expected)
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize("encoding", ["dictionary", "plain"])
 def test_row_groups_of_a_pass_are_not_read_again(tmp_path, parts, encoding):
     pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
@@ -167,6 +169,7 @@ def test_other_samples_are_rejected(tmp_path):
             fit("weights", "one_graph", source=other)[1](resume_from=path)
 
 
+@pytest.mark.slow
 def test_partial_fit_continues_from_a_checkpoint(tmp_path):
     """No state is written within a call of ``partial_fit``, which is repeated."""
     rows = list(blocks())

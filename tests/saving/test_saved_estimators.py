@@ -105,6 +105,7 @@ def check_same(found, expected):
         np.testing.assert_array_equal(found[name], array, strict=True)
 
 
+@pytest.mark.sweep(7)
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("form", ["model.zip", "folder"])
 @pytest.mark.parametrize("name", CASES)

@@ -116,6 +116,7 @@ KINDS = [
 ]
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize("name, rate, penalty", KINDS, ids=str)
 def test_results_equal_grid_search(name, rate, penalty, trained_alone):
     estimator, labels = trainer(name, rate, penalty)
@@ -124,6 +125,7 @@ def test_results_equal_grid_search(name, rate, penalty, trained_alone):
     assert len(trained_alone) == 4 * 2  # those of GridSearchCV
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize("seeds", [[0, 1], [0, 1, 2, 3]])
 @pytest.mark.parametrize("shuffle", [True, False])
 @pytest.mark.parametrize("name", ["binary", "network"])
@@ -144,6 +146,7 @@ def test_seeds_of_epochs_of_many_batches_are_trained_together(trained_alone):
     assert len(trained_alone) == 4  # those of GridSearchCV
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize(
     "params",
     [
@@ -164,6 +167,7 @@ def test_settings_of_training(params, trained_alone):
     assert len(trained_alone) == 2 * 3  # those of GridSearchCV
 
 
+@pytest.mark.slow
 def test_candidates_that_differ_in_momentum_loss_and_update(trained_alone):
     """Only candidates with graphs of the same structure are in one stack."""
     estimator, labels = trainer("network", "Nesterov")
@@ -176,6 +180,7 @@ def test_candidates_that_differ_in_momentum_loss_and_update(trained_alone):
     assert len(trained_alone) == 2 + 2 * 7
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize(
     "model, labels, grid",
     [
@@ -200,6 +205,7 @@ def test_candidates_of_several_models(model, labels, grid, trained_alone):
     assert len(trained_alone) == 2 * 2 * len(*grid.values())  # those of GridSearchCV
 
 
+@pytest.mark.slow
 def test_sample_weights(trained_alone):
     estimator, labels = trainer("binary")
     _, plain = searched(OrtGridSearchCV, estimator, RATES, labels)
@@ -242,6 +248,7 @@ def test_class_weights(trained_alone):
     assert len(trained_alone) == 2 * 2
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize(
     "params, grid",
     [
@@ -352,6 +359,7 @@ def test_an_iterator_of_splits():
     np.testing.assert_allclose(*found, rtol=1e-4)
 
 
+@pytest.mark.slow
 def test_randomized_search(trained_alone):
     estimator, labels = trainer("ridge", penalty=L2Penalty())
     drawn = {"learning_rate__eta0": loguniform(1e-3, 1e-1), "learning_penalty__l2": loguniform(1e-3, 1e-1)}
@@ -371,6 +379,7 @@ def test_several_jobs_train_alone(trained_alone):
     assert len(trained_alone) == 2 * 2
 
 
+@pytest.mark.slow
 def test_maximum_number_of_weights_of_a_stack(trained_alone):
     """Five candidates of 45,000 weights each: two stacks of two, and one that is trained alone."""
     width, labels = MAX_ELEMENTS * 9 // (20 * (X.shape[1] + 2)), trainer("ridge")[1]

@@ -149,6 +149,7 @@ def test_scores_with_zero_weights_of_an_element():
     assert r2_of_positions(constant, constant + 1, None) == 0.0
 
 
+@pytest.mark.sweep(4)
 @pytest.mark.parametrize("name", ["pixels", "steps", "forecast", "mask"])
 def test_fit_stream(optimizer, name):
     file = FILES[name]

@@ -192,6 +192,7 @@ def check_same(ours, theirs, exact):
         np.testing.assert_allclose(left, right, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.sweep(13)
 @pytest.mark.parametrize("model, kind", CASES, ids=[" - ".join(case) for case in CASES])
 def test_equal_to_scikit_learn(model, kind):
     y, theirs = Y[kind], clone(MODELS[model]).fit(X, Y[kind])

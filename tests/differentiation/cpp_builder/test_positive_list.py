@@ -21,6 +21,7 @@ def outcomes(module, *arguments):
     return found
 
 
+@pytest.mark.slow
 def test_sample_of_forms():
     # a step coprime to the numbers of sizes and uses covers all of them
     found = outcomes("operators", "--every", "127")
@@ -33,6 +34,7 @@ def test_every_form():
     assert found["counts"]["right"] > 5000 and found["never"] == []
 
 
+@pytest.mark.slow
 def test_random_graphs():
     assert outcomes("random_graphs", "0", "15")["counts"]["right"] > 3
 

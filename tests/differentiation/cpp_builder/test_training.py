@@ -48,6 +48,7 @@ def trained(cls, model, labels, gradient, weighted=False, **options):
     return cls(model, gradient=gradient, **options).fit(X, LABELS[labels], sample_weight=weights)
 
 
+@pytest.mark.sweep(13)
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize(
     "options",

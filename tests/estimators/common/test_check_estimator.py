@@ -43,6 +43,7 @@ def _checks():
             yield pytest.param(instance, check, marks=marks, id=case)
 
 
+@pytest.mark.sweep(12)
 @pytest.mark.filterwarnings("ignore")  # as in scikit-learn, since checks test warnings themselves
 @pytest.mark.parametrize("estimator, check", list(_checks()))
 def test_check_of_sklearn(estimator, check):
@@ -54,6 +55,7 @@ def test_expected_failures_are_checks():
         assert set(expected_failures(estimator)) <= {name for name, _, _ in checks_of(estimator)}
 
 
+@pytest.mark.sweep(5)
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("learning_rate", [pytest.param("LBFGS", marks=pytest.mark.slow), "Adam"])
 @pytest.mark.parametrize("model", [name for name in MODELS if not name.startswith("pipeline")])
@@ -100,6 +102,7 @@ def test_array_api_dispatch():
     assert int(done.stdout) == (4 if ARRAY_API in listed else 0)  # older versions check none
 
 
+@pytest.mark.sweep(4)
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize(
     "check",

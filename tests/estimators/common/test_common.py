@@ -17,6 +17,7 @@ def _pairs():
             yield pytest.param(case, name, marks=marks, id=f"{case}-{name}")
 
 
+@pytest.mark.sweep(8)
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # solvers are stopped early
 @pytest.mark.parametrize("case, check", list(_pairs()))
 def test_common(case, check):

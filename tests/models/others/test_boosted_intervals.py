@@ -15,6 +15,7 @@ BOOSTERS = {
 }
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize("name", BOOSTERS)
 def test_coverage_file_and_seed(name):
     model = BOOSTERS[name](pytest.importorskip(name))

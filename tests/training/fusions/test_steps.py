@@ -59,6 +59,7 @@ def random_feeds(task, model):
     return feeds
 
 
+@pytest.mark.sweep(16)
 @pairwise(name=MODELS, rate=RATES, option=OPTIONS, dtype=["float32", "float64"])
 def test_all_passes(name, rate, option, dtype, task_of, assert_same):
     task = task_of(name, dtype, learning_rate=RATES[rate], **OPTIONS[option])
@@ -69,6 +70,7 @@ def test_all_passes(name, rate, option, dtype, task_of, assert_same):
     assert [v.name for v in fused.graph.input] == [v.name for v in model.graph.input]
 
 
+@pytest.mark.sweep(36)
 @pairwise(name=MODELS, apply=PASSES, dtype=["float32", "float64"])
 def test_each_pass_alone(name, apply, dtype, task_of, assert_same):
     task = task_of(name, dtype, learning_rate=RATES["momentum"], penalty=L2Penalty(0.3), weighted=True)

@@ -165,6 +165,7 @@ RATES = {
 }
 
 
+@pytest.mark.sweep(10)
 @pairwise(
     indirect=["any_step_class"],
     any_step_class=["epoch", "one_graph", "two_calls"],

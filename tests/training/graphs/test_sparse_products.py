@@ -145,6 +145,7 @@ def assert_same(task, data, weights, batch_size, tol=1e-11):
     assert features not in {value.name for value in graph.graph.input}
 
 
+@pytest.mark.sweep(5)
 @pytest.mark.parametrize(("name", "rate"), list(zip(cycle(["binary", "classes"]), RATES, strict=False)))
 def test_updates_equal_dense_samples(name, rate, made):
     task, data, weights = made(name)
@@ -152,6 +153,7 @@ def test_updates_equal_dense_samples(name, rate, made):
     assert_same(task, data, weights, 7)
 
 
+@pytest.mark.sweep(7)
 @pytest.mark.parametrize("penalty", PENALTIES)
 @pytest.mark.parametrize("rate", ["SGD", "momentum", "Adam"])
 def test_penalties_equal_dense_samples(penalty, rate, made):
@@ -161,6 +163,7 @@ def test_penalties_equal_dense_samples(penalty, rate, made):
     assert_same(task, data, weights, 7)
 
 
+@pytest.mark.sweep(6)
 @pairwise(name=MODELS, batch_size=[1, 16, N_SAMPLES, 100], weighted=[False, True])
 def test_models_equal_dense_samples(name, batch_size, weighted, made):
     task, data, weights = made(name)

@@ -98,6 +98,7 @@ def assert_same_epochs(step_class, task, data, weights, batch_size, rtol):
     assert any(np.abs(carried[name, None] - weights[name]).max() > 1e-3 for name in weights)
 
 
+@pytest.mark.sweep(10)
 @pairwise(
     sizes=SIZES,
     name=MODELS,
@@ -265,6 +266,7 @@ def test_another_size_of_data(make_task, samples):
         np.testing.assert_array_equal(carried["coef", None], expected["coef", None])
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize("diverges", [False, True])
 def test_release_frees_the_data(diverges, make_task):
     X = np.random.RandomState(0).normal(size=(23, 2)).astype(np.float32)

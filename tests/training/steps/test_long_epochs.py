@@ -58,6 +58,7 @@ def fit(clock, seconds, model, X, y, **settings):
     return {name: array.tobytes() for name, array in arrays.items()}
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize(
     "settings, name",
     [(settings, "network") for settings in SETTINGS]
