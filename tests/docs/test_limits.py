@@ -6,7 +6,7 @@ import pytest
 
 from tests.docs.pages import DOCS, Page
 
-MEASURED = r"performance|coverage|decisions/[\w-]+|howto/adapt_to_new_data|reference/operators"
+MEASURED = r"performance|coverage|decisions/[\w-]+|howto/adapt_to_new_data"
 EVIDENCE = re.compile(rf"^>>> |`tests/[\w/]+\.py(?:::\w+)?`|\]\((?:{MEASURED})\.md(?:#[\w-]+)?\)", re.M)
 
 
