@@ -16,6 +16,7 @@ from ..exceptions import PackageError
 from ..fitting.trainer import draw_seed
 from ..problem.samples import Samples, check_lengths
 from .arguments import check_groups, group_rows, kept_groups, sample_keys, warn_of_trained
+from .bases import Increments
 from .conformal import checked_coverage, needed
 from .fitted import too_few
 from .members import template
@@ -107,15 +108,16 @@ class CalibratedMethods:
         given = [coverage] if coverage is None or isinstance(coverage, Real) else coverage
         return [None if value is None else checked_coverage(value) for value in given]
 
-    def _packaged(self) -> tuple[Any, Any]:
-        """Return the optimizer that a training package trains, and a function that adds the outputs."""
+    def _packaged(self) -> tuple[Any, Any, tuple[float, float, int] | None]:
+        """Return the optimizer of a training package, a function that adds outputs, and units of labels."""
         model = self._model()
         if len(model.members) != 1 or model.calibrated.groups or model.members[0].file is not None:
             raise PackageError(
                 "A training package trains one model without groups, and this one has several parts: pass "
                 "an element of estimators_, or fit with method='cqr' or 'residual' on an unfitted estimator."
             )
-        return model.members[0].estimator, model.onnx
+        units = (b.centre, b.spread, len(model.levels)) if isinstance(b := model.base, Increments) else None
+        return model.members[0].estimator, model.onnx, units
 
     def _rows(self, groups: Any, n: int) -> np.ndarray:
         """Return the numbers of the groups of samples."""

@@ -15,6 +15,7 @@ from ..training.graphs.averaging import Averaged
 from ..training.graphs.names import SAMPLE_WEIGHT
 from ..training.graphs.task import TrainingTask
 from .graphs import PackageGraphs
+from .labels import LabelUnits
 from .weights import GIVEN_WEIGHT
 
 __all__ = ["Package", "outputs_of", "prediction_graph"]
@@ -31,6 +32,7 @@ class Package:
     rates: list[float]
     weighted: bool
     has_class_weights: bool
+    units: LabelUnits | None = None  # those of y, if the graphs standardise it
 
     @property
     def weight_input(self) -> str | None:

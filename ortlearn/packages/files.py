@@ -26,6 +26,7 @@ from ..training.graphs.names import SAMPLE_WEIGHT
 from .checks import check_package, class_weights
 from .content import Package, outputs_of, prediction_graph
 from .graphs import evaluation_graph, package_graphs
+from .labels import LabelUnits
 from .manifest import manifest_of
 from .record import example_of, record_of
 from .weights import with_averages, with_class_weights
@@ -41,9 +42,10 @@ def package_of(
     weighted: bool = False,
 ) -> tuple[dict[str, Any], dict[str, bytes]]:
     """Return the manifest and the files of the package of a fitted estimator."""
-    head = None
+    head = units = None
     if hasattr(estimator, "_packaged"):  # intervals and sets are outputs after those of the model
-        estimator, head = estimator._packaged()
+        estimator, head, found = estimator._packaged()
+        units = None if found is None else LabelUnits(*found)
     if not isinstance(estimator, BaseOrtGradientEstimator):
         name = type(estimator).__name__
         raise TypeError(
@@ -71,8 +73,11 @@ def package_of(
     if table is not None:
         step, epoch = (with_class_weights(m, task, table, weighted) for m in (graphs.step, graphs.epoch))
         graphs = replace(graphs, step=step, epoch=epoch)
+    if units is not None:
+        step, epoch = (units.of_given(m, task) for m in (graphs.step, graphs.epoch))
+        graphs = replace(graphs, step=step, epoch=epoch)
     by_epoch = [rates.of(i) for i in range(n_epochs)]
-    package = Package(fitted, task, graphs, int(size), by_epoch, weighted, table is not None)
+    package = Package(fitted, task, graphs, int(size), by_epoch, weighted, table is not None, units)
     return _contents(package, example_of(package, example), head)
 
 
@@ -89,6 +94,8 @@ def _contents(
     files = {VALUES: sealed(pack_tensors(values, {CHECKSUM: "0" * 8}))}
     classes = problem.targets.classes if scores is not None and scores.task == "classification" else None
     evaluation = evaluation_graph(package.evaluation_task, trained, _scored_output(problem), classes)
+    if package.units is not None:
+        evaluation = package.units.of_given(evaluation, package.evaluation_task)
     if package.weight_input is not None:
         evaluation = map_names(evaluation, {SAMPLE_WEIGHT: package.weight_input})
     whole = trained

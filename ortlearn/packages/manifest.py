@@ -16,6 +16,7 @@ from ..training.graphs.names import OBJECTIVE, RATE, SAMPLE_INDICES
 from ..training.steps.epoch_graph import LOSSES, ORDER
 from .content import Package
 from .graphs import EVALUATED, SCORE
+from .labels import GIVEN_LABEL
 
 __all__ = ["manifest_of", "weight_of"]
 
@@ -69,7 +70,7 @@ def _feature(problem: Problem, value: ValueInfoProto) -> dict[str, Any]:
 def _label(problem: Problem, step: ModelProto) -> dict[str, Any] | None:
     """Return the label input and the encoding of labels."""
     task, scores = problem.task(False), problem.trainable.scores
-    found = [value for value in step.graph.input if value.name == task.objective.label]
+    found = [value for value in step.graph.input if value.name in (task.objective.label, GIVEN_LABEL)]
     if not found:
         return None
     label = _described(found[0])

@@ -17,6 +17,7 @@ from ..training.graphs.averaging import averages
 from ..training.graphs.names import OBJECTIVE, RATE, SAMPLE_INDICES, SAMPLE_WEIGHT
 from ..training.steps.epoch_graph import LOSSES, ORDER
 from .content import Package, outputs_of, prediction_graph
+from .labels import GIVEN_LABEL
 from .manifest import weight_of
 
 __all__ = ["example_of", "record_of"]
@@ -35,6 +36,7 @@ def example_of(package: Package, example: tuple[Any, Any] | None) -> Data | None
             )
         X, y = example
         check_lengths(X, y)
+        y = y if package.units is None else package.units.standardised(y)
         return data_of(problem, read_samples(problem, X, fitted.features), Samples(X, y, None))
     if not problem.trainable.takes_numbers or fitted.features.count is None:
         return None
@@ -63,6 +65,8 @@ def record_of(
     values = {name: {**weights, **state}[name] for name in graphs.carried}
     columns = {name: np.asarray(array) for name, array in package.task.columns(data).items()}
     columns.pop(SAMPLE_WEIGHT, None)  # the graphs contain the class weights
+    if package.units is not None:
+        columns[GIVEN_LABEL] = package.units.given(columns.pop(package.task.objective.label))
     if package.weight_input is not None:
         shape = [len(data), *weight_of(package)["shape"][1:]]  # type: ignore[index]
         weights_of_samples = np.random.default_rng(2).uniform(0.5, 2.0, size=shape)

@@ -1,12 +1,16 @@
 """Training packages of interval and set estimators, whose prediction graphs have intervals and sets."""
 
+import json
+
 import numpy as np
+import onnxruntime
 import pytest
 from sklearn.linear_model import LogisticRegression, Ridge
 
 from ortlearn import OrtIntervalRegressor, OrtSetClassifier
 from ortlearn.exceptions import PackageError
 from ortlearn.saving import export_training, load_training, merge_weights
+from ortlearn.saving.tensors import unpack_tensors
 from tests.intervals.test_interval_regressor import X_NEW, X, Y, run_file
 
 ROWS = X_NEW[:50].astype(np.float32)
@@ -26,6 +30,23 @@ def test_intervals(method, tmp_path):
     weights = {name: 0 * array for name, array in trained.estimators_[0].get_weights().items()}
     merge_weights(tmp_path, weights)
     assert np.ptp(load_training(tmp_path).predict(ROWS)) == 0
+
+
+def test_programs_give_labels_as_python_does(tmp_path):
+    trained = OrtIntervalRegressor(Ridge(), random_state=0).fit(X, Y)
+    export_training(trained, tmp_path, learning_rate="Adam", example=(X[:50], Y[:50]))
+    manifest = json.loads((tmp_path / "training.json").read_text())
+    assert manifest["label"]["shape"][1:] == [1]
+    session = onnxruntime.InferenceSession(tmp_path / "evaluate.onnx")
+    weights = unpack_tensors((tmp_path / "values.safetensors").read_bytes())[0]
+
+    def loss(labels):
+        feeds = {"X": ROWS, manifest["label"]["name"]: labels.reshape(-1, 1).astype(np.float32), **weights}
+        return session.run(["ortlearn_mean_loss"], {i.name: feeds[i.name] for i in session.get_inputs()})[0]
+
+    quantiles = trained.predict_quantiles(ROWS)
+    near = quantiles[:, 1]
+    assert loss(near) < loss(near + np.ptp(Y)) and loss(near) < loss(near - np.ptp(Y))
 
 
 def test_sets(tmp_path):

@@ -56,9 +56,10 @@ console.log(JSON.stringify({ before, after: await trainer.predict(rows) }));
     "estimator, labels",
     [
         (OrtIntervalRegressor(Ridge(), method="residual", random_state=0), Y),
+        (OrtIntervalRegressor(Ridge(), random_state=0), Y),
         (OrtSetClassifier(LogisticRegression(), random_state=0), (Y > 10).astype(int)),
     ],
-    ids=["intervals", "sets"],
+    ids=["residual", "cqr", "sets"],
 )
 def test_training_packages(estimator, labels, tmp_path):
     """Node predicts as Python does, before and after it has trained; the calibration stays."""
