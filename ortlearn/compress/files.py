@@ -23,7 +23,10 @@ from ..runtime.deployment import deployed_session
 from ..runtime.errors import runtime_errors
 from ..trainable.conversion import to_trainable
 
-__all__ = ["CHUNK", "File", "Samples", "answer_metrics", "as_file", "latencies", "split_samples"]
+__all__ = [
+    *("CHUNK", "File", "Samples", "answer_metrics", "as_file", "check_not_empty", "latencies"),
+    "split_samples",
+]
 
 #: Samples of one call.
 CHUNK = 1000
@@ -140,12 +143,20 @@ def as_file(model: Any, X: Any, fused: bool = False) -> tuple[ModelProto, Any]:
     return file, X if steps is None else steps.transform(X)
 
 
-def split_samples(X: Any, y: Any, held_out: Any, seed: int) -> tuple[Samples, Samples]:
-    """Return samples to compress with, and those to measure with; a share of X is stratified by class."""
+def check_not_empty(X: Any) -> None:
+    """Raise a ValueError if there are no samples."""
     if _num_samples(X) == 0:
         raise ValueError("X has no samples: at least some are needed, to measure and to calibrate.")
+
+
+def split_samples(X: Any, y: Any, held_out: Any, seed: int, *others: np.ndarray) -> tuple[Any, Any]:
+    """Return samples to compress with, and those to measure with; a share of X is stratified by class.
+
+    Both are X and y, followed by other arrays of the first ones, and of the second ones for a share.
+    """
+    check_not_empty(X)
     if isinstance(held_out, tuple):
-        return (X, y), held_out
+        return (X, y, *others), held_out
     if not 0 < held_out < 1:
         raise ValueError(f"held_out={held_out!r} must be a share between 0 and 1, or the tuple (X, y).")
     rows = np.arange(_num_samples(X))
@@ -156,7 +167,12 @@ def split_samples(X: Any, y: Any, held_out: Any, seed: int) -> tuple[Samples, Sa
         first, second = train_test_split(rows, stratify=labels if by_class else None, **options)
     except ValueError:  # a class with a single sample, or few samples
         first, second = train_test_split(rows, **options)
-    return tuple((_safe_indexing(X, part), None if y is None else labels[part]) for part in (first, second))  # type: ignore[return-value, index]
+    arrays = (labels, *others)
+    parts = [
+        (_safe_indexing(X, part), *(None if array is None else array[part] for array in arrays))
+        for part in (first, second)
+    ]
+    return parts[0], parts[1]
 
 
 def latencies(files: Sequence[tuple[File, Any]], count: int) -> list[float]:

@@ -34,6 +34,7 @@ class Layer:
     product: str  # after the bias
     end: str  # after the activation
     bias: str = ""
+    later: str = ""  # output of an activation after the rounding, which has the same scale
 
     @property
     def is_added(self) -> bool:

@@ -14,14 +14,16 @@ from ..estimators import OrtGradientOptimizer
 from ..exceptions import ConversionError, StartKeptWarning
 from ..graphs import append_nodes, extract_model
 from ..graphs.view import GraphView
-from ..losses.expressions import softplus
+from ..losses import LogLoss, SquaredErrorLoss
 from ..models.weight_names import restored_names
 from ..quiet import quiet
 from ..trainable.trainable_model import TrainableModel
 
 __all__ = ["LOSS", "ScoreGraph", "Term", "fit_answers", "tempered"]
 
-LABEL, LOSS = "label", "loss"
+LABEL, LOSS, WEIGHT = "label", "loss", "weight"
+#: Losses of soft labels by link; that of softmax is here, as LogLoss has classes for labels there.
+LOSSES = {"identity": SquaredErrorLoss(), "sigmoid": LogLoss()}
 
 
 @dataclass(frozen=True)
@@ -78,9 +80,13 @@ class ScoreGraph:
         return self.targets(found.astype(np.float64))
 
     def with_loss(
-        self, model: ModelProto, terms: Sequence[Term], hints: Sequence[tuple[str, int, float]] = ()
+        self,
+        model: ModelProto,
+        terms: Sequence[Term],
+        hints: Sequence[tuple[str, int, float]] = (),
+        weighted: bool = False,
     ) -> ModelProto:
-        """Return a graph of the scores with a label input and the loss of each sample.
+        """Return a graph of the scores with a label input and the loss of each sample, times its weight.
 
         The columns of the labels are those of each term in turn, then of each hint, which is a tensor of the
         graph with its number of columns and a weight: its mean squared distance from the labels.
@@ -88,7 +94,9 @@ class ScoreGraph:
         op = GraphView(model).op
         kind = op.type(self.score)
         elem_type = TensorProto.FLOAT if kind is None else kind.elem_type
-        op.claim(LABEL)
+        inputs = [LABEL, WEIGHT] if weighted else [LABEL]
+        for name in inputs:
+            op.claim(name)
         start, parts = 0, []
         for term in terms:
             label = self._columns(op, start, self.n_outputs)
@@ -101,23 +109,21 @@ class ScoreGraph:
         total = parts[0]
         for part in parts[1:]:
             total = op.Add(total, part)
-        op.node("Identity", total, outputs=[LOSS])
-        label = helper.make_tensor_value_info(LABEL, elem_type, [None, start])
-        loss = helper.make_tensor_value_info(LOSS, elem_type, [None])
-        return append_nodes(model, op, inputs=[label], outputs=[*model.graph.output, loss])
+        op.node(*(("Mul", total, WEIGHT) if weighted else ("Identity", total)), outputs=[LOSS])
+        shapes: dict[str, list] = {LABEL: [None, start], WEIGHT: [None], LOSS: [None]}
+        infos = [helper.make_tensor_value_info(name, elem_type, shapes[name]) for name in [*inputs, LOSS]]
+        return append_nodes(model, op, inputs=infos[:-1], outputs=[*model.graph.output, infos[-1]])
 
     def _columns(self, op: Any, start: int, count: int) -> str:
         return op.Slice(LABEL, [start], [start + count], [1])
 
     def _loss(self, op: Any, label: str, temperature: float) -> str:
         """Write the loss of each sample."""
-        if self.link == "identity":
-            gap = op.Sub(self.score, label)
-            return op.ReduceSum(op.Mul(op.Mul(gap, gap), 0.5), [1], keepdims=0)
         score = self.score if temperature == 1 else op.Mul(self.score, 1 / temperature)
-        if self.link == "sigmoid":
-            losses = op.Sub(softplus(op, score), op.Mul(label, score))
-            return op.ReduceSum(losses, [1], keepdims=0)
+        if self.link in LOSSES:
+            for name in (label, score):
+                op.set_type(name, TensorProto.FLOAT, [None, self.n_outputs])
+            return LOSSES[self.link].forward(op, label, score)
         return op.Neg(op.ReduceSum(op.Mul(label, op.LogSoftmax(score, axis=1)), [1], keepdims=0))
 
     def part(self, tensors: Sequence[str]) -> ModelProto:
@@ -136,9 +142,17 @@ def fit_answers(
     X: Any,
     labels: np.ndarray,
     weights: Sequence[str],
+    sample_weight: np.ndarray | None = None,
+    validation: Mapping[str, Any] | None = None,
     **options: Any,
 ) -> tuple[Mapping[str, np.ndarray], float]:
-    """Return the trained weights of a graph with a loss, and its lowest loss on held-out samples."""
+    """Return the trained weights of a graph with a loss, and its lowest loss on held-out samples.
+
+    The validation has samples, labels and weights under the names of these arguments.
+    """
+    own = validation or {}
+    held = {"X_val": own.get("X"), "sample_weight_val": own.get("sample_weight")}
+    held["y_val"] = own["labels"].astype(np.float32) if own else None
     trainer = OrtGradientOptimizer(
         model,
         weights_to_train=list(weights),
@@ -147,8 +161,9 @@ def fit_answers(
         early_stopping=True,
         loss_output_name=LOSS,
         label_name=LABEL,
+        **({} if sample_weight is None else {"weight_name": WEIGHT}),
         **options,
     )
     with quiet(StartKeptWarning), quiet(ConvergenceWarning):  # the schedule ends at max_iter
-        trainer.fit(X, labels.astype(np.float32))
+        trainer.fit(X, labels.astype(np.float32), sample_weight=sample_weight, **held)
     return trainer.trained_coef_, min(trainer.validation_losses_)

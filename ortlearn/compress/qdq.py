@@ -43,7 +43,7 @@ class Plan:
                 copies.append(name)
                 name = node.input[0]
             found |= dict.fromkeys(copies, name) if name in ends else {layer.source: layer.source}
-        return found
+        return found | {layer.product: layer.later for layer in layers if layer.later in found}
 
     def without(self, names: Collection[str]) -> Plan:
         """Return the plan with some layers in float."""
@@ -82,6 +82,8 @@ class _Writer:
         # Outputs of convolutions, and copies of them, are followed by a pair that takes over the name.
         ends = {layer.end for layer in plan.layers.values() if layer.op_type == "Conv"}
         self.ends = {name for name, origin in tensors.items() if origin in ends}
+        # Without a pair before it, newer versions of onnxruntime join layer and Relu in floats.
+        self.ends |= {layer.product for layer in plan.layers.values() if layer.later in tensors}
         self.added: dict[str, Layer] = {}
         self.rounded: dict[str, str] = {}
 
@@ -178,7 +180,6 @@ class _Writer:
         names = [
             self._stored(f"{layer.bias}_quantized", integers.astype(np.int32)),
             self._stored(f"{layer.bias}_scale", scale.astype(np.float32)),
-            self._stored(f"{layer.bias}_zero_point", np.zeros(len(scale), np.int32)),
         ]
         return op.node("DequantizeLinear", *names, axis=0, outputs=[op.unique(f"{layer.bias}_rounded")])
 

@@ -81,7 +81,7 @@ class Quantiser:
                 f"{sorted({node.op_type for node in self.view.nodes})}. {reasons}"
             )
         if settings.symmetric:  # without a zero point, a Relu is no part of the rounding before it
-            self.layers = {name: replace(part, end=part.product) for name, part in self.layers.items()}
+            self.layers = {name: _before_activation(part) for name, part in self.layers.items()}
         self.plan = Plan(
             self.layers, self._weights(), self._calibrated() if settings.rounds_activations else {}
         )
@@ -149,7 +149,13 @@ class Quantiser:
         graph = ScoreGraph.of(trainable)
         inner, _ = find_layers(GraphView(graph.model))
         reached = {name: layer for name, layer in plan.layers.items() if name in inner}
-        part = replace(plan, layers={name: _ends(inner[name], layer) for name, layer in reached.items()})
+        part = replace(
+            plan,
+            layers={
+                name: _before_activation(inner[name]) if layer.end == layer.product else inner[name]
+                for name, layer in reached.items()
+            },
+        )
         rounded, logs = write_trainable(graph.model, part)
         weights = (
             [] if settings.grade == "scales" else [trainable.original_names[n] for n in trainable.trained]
@@ -191,9 +197,10 @@ class Quantiser:
         return sorted(changes, key=lambda name: -changes[name])
 
 
-def _ends(inner: Layer, layer: Layer) -> Layer:
-    """Return a layer of a part of the graph, with the end that its file has."""
-    return replace(inner, end=inner.product) if layer.end == layer.product else inner
+def _before_activation(layer: Layer) -> Layer:
+    """Return a layer whose result is rounded before its activation."""
+    has_pair = layer.op_type == "Conv" or layer.end == layer.product
+    return replace(layer, end=layer.product, later="" if has_pair else layer.end)
 
 
 def _scaled(levels: dict[str, Levels] | Any, found: Any) -> dict[str, Levels]:

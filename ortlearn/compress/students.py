@@ -16,7 +16,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples
 
-__all__ = ["more_samples", "student_of_size"]
+__all__ = ["joined", "more_samples", "student_of_size"]
 
 _SIZE = re.compile(r"linear|mlp:(\d+(?:,\d+)*)|trees:(\d+)x(\d+)")
 #: Neighbours to interpolate with, and the noise of smoothed samples as a share of the standard deviation.
@@ -109,3 +109,14 @@ def more_samples(X: Any, count: int, rng: np.random.RandomState) -> Any:
     for name, values in zip(X.columns, made, strict=True):
         result[name] = values
     return result.astype(X.dtypes.to_dict()).reset_index(drop=True)
+
+
+def joined(X: Any, drawn: Any) -> Any:
+    """Return samples followed by others."""
+    if not hasattr(X, "iloc"):
+        return np.concatenate([np.asarray(X), drawn])
+    rows = np.arange(len(X) + len(drawn))
+    result = X.iloc[rows % len(X)].reset_index(drop=True)
+    for name in X.columns:
+        result[name] = np.concatenate([X[name].to_numpy(), drawn[name].to_numpy()])
+    return result.astype(X.dtypes.to_dict())

@@ -2,54 +2,62 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
-from sklearn.base import is_classifier
+from sklearn.base import clone, is_classifier
+from sklearn.model_selection import KFold, StratifiedKFold
+from sklearn.pipeline import Pipeline
+from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples
 
 from ..evaluation.bootstrap import Bootstrap
 from ..exceptions import OrtlearnError
+from ..models import fitted_part
+from ..models.capabilities import Bags, capability_of
 from ..onnx_files.loading import is_onnx_source, load_onnx
+from ..preprocessing.initial_fit import after_steps
 from .files import File, as_file
 from .objectives import tempered
 
-__all__ = ["Teachers"]
+__all__ = ["Teachers", "cross_fitted", "last_step", "member_answers"]
 
 
 class Teachers:
     """Teachers, whose answers are averaged."""
 
-    def __init__(self, teachers: Sequence[Any], X: Any) -> None:
+    def __init__(self, teachers: Sequence[Any], X: Any, y: Any = None) -> None:
         if not teachers:
             raise ValueError("teacher is an empty list: pass at least one model.")
         self.models = [File(load_onnx(one)) if is_onnx_source(one) else one for one in teachers]
-        found = [self._classes_of(model, X) for model in self.models]
+        found = [self._classes_of(model, X, y) for model in self.models]
         if any(not np.array_equal(np.asarray(one), np.asarray(found[0])) for one in found):
             raise ValueError("The teachers have different classes, or are classifiers and regressors.")
         self.classes = found[0]
 
     @staticmethod
-    def _classes_of(model: Any, X: Any) -> np.ndarray | None:
-        """Return the classes; indices for an output of probabilities, None for a regressor."""
+    def _classes_of(model: Any, X: Any, y: Any) -> np.ndarray | None:
+        """Return the classes; indices for outputs without names, None for a regressor."""
         if isinstance(model, File):
             if model.classifies:
                 return model.reader.classes
-            found = model.matrix(X)
-            is_share = (
-                found.shape[1] > 1 and found.min() >= 0 and np.allclose(found.sum(axis=1), 1, atol=1e-3)
-            )
-            return np.arange(found.shape[1]) if is_share else None
+            found, labels = model.matrix(X), np.zeros((1, 2)) if y is None else np.asarray(y)
+            is_share = found.min() >= 0 and np.allclose(found.sum(axis=1), 1, atol=1e-3)
+            is_score = labels.ndim == 1 and labels.dtype.kind in "iub"
+            return np.arange(found.shape[1]) if found.shape[1] > 1 and (is_share or is_score) else None
         return np.asarray(model.classes_) if is_classifier(model) else None
 
     def answers(self, X: Any) -> np.ndarray:
         """Return mean probabilities, or predictions of shape (n_samples, k)."""
-        return np.asarray(np.mean([self._answers(model, X) for model in self.models], axis=0))
+        return np.asarray(np.mean([self.of_model(model, X) for model in self.models], axis=0))
 
-    def _answers(self, model: Any, X: Any) -> np.ndarray:
+    def of_model(self, model: Any, X: Any) -> np.ndarray:
+        """Return the answers of one model."""
         if isinstance(model, File):
             found = model.matrix(X)
+            if self.classes is not None and found.shape[1] == 1:
+                return np.hstack([1 - found, found])
             if self.classes is not None and not np.allclose(found.sum(axis=1), 1, atol=1e-3):
                 return tempered(np.exp(found - found.max(axis=1, keepdims=True)), 1.0)
             return found
@@ -58,6 +66,33 @@ class Teachers:
         if hasattr(model, "predict_proba"):
             return np.asarray(model.predict_proba(X))
         return (np.asarray(model.predict(X))[:, None] == self.classes).astype(np.float64)
+
+    def unseen(self, X: Any, y: Any, folds: int, seed: int) -> tuple[np.ndarray, bool]:
+        """Return answers for samples that a teacher was fitted on as if it had not seen them.
+
+        Members of a bagged ensemble answer for samples that they were not fitted on; other estimators are
+        fitted again on parts of the samples. The second result is False if some teacher is neither.
+        """
+        found = [self._unseen(model, X, y, folds, seed) for model in self.models]
+        plain = [
+            self.of_model(model, X) if own is None else own
+            for model, own in zip(self.models, found, strict=True)
+        ]
+        return np.mean(plain, axis=0), all(own is not None for own in found)
+
+    def _unseen(self, model: Any, X: Any, y: Any, folds: int, seed: int) -> np.ndarray | None:
+        if isinstance(model, File):
+            return None
+        found = _out_of_bag(model, X, self.classes)
+        if found is not None or y is None or folds < 2:
+            return found
+
+        def refitted(X: Any, y: Any) -> Any:
+            own = clone(model).fit(X, y)
+            return lambda X: self.of_model(own, X)
+
+        fitted = cross_fitted(refitted, X, y, self.classes is not None, folds, seed)
+        return None if fitted is None else fitted[0]
 
     def labels(self, answers: np.ndarray) -> np.ndarray:
         """Return the predicted classes or numbers."""
@@ -90,3 +125,60 @@ class Teachers:
             }
         both = Bootstrap(seed=seed).compare(found, found, np.ones(len(labels)))
         return {name: part["new"] for name, part in both.items()}
+
+
+def cross_fitted(
+    fit: Callable, X: Any, y: Any, classifies: bool, folds: int, seed: int
+) -> tuple[np.ndarray, list[Callable]] | None:
+    """Return answers for each part of the samples of a model fitted on the others, and these models.
+
+    None if a class has fewer samples than there are parts.
+    """
+    labels = np.asarray(y)
+    if len(labels) < folds or (classifies and np.unique(labels, return_counts=True)[1].min() < folds):
+        return None
+    kind = StratifiedKFold if classifies else KFold
+    models, found, order = [], [], []
+    for rows, others in kind(folds, shuffle=True, random_state=seed).split(np.zeros(len(labels)), labels):
+        models.append(fit(_safe_indexing(X, rows), labels[rows]))
+        found.append(models[-1](_safe_indexing(X, others)))
+        order.append(others)
+    return np.concatenate(found)[np.argsort(np.concatenate(order))], models
+
+
+def _out_of_bag(model: Any, X: Any, classes: np.ndarray | None) -> np.ndarray | None:
+    """Return means over the members that have not seen a sample; None if that is not known."""
+    last = fitted_part(model)
+    bags = capability_of(last, Bags)
+    if bags is None or last is not last_step(model):
+        return None
+    try:
+        samples = np.asarray(after_steps(model, X), dtype=np.float64)
+    except (TypeError, ValueError):  # columns that are not numbers
+        return None
+    drawn = bags.drawn(last, samples.astype(np.float32))
+    if drawn is None:
+        return None
+    unseen = ~drawn
+    weights = np.where(unseen.any(axis=1, keepdims=True), unseen, 1.0)
+    weights /= weights.sum(axis=1, keepdims=True)
+    answers = member_answers(last, samples)
+    return np.asarray(sum(own[:, None] * found for own, found in zip(weights.T, answers, strict=True)))
+
+
+def last_step(model: Any) -> Any:
+    """Return the last step of a pipeline, or the model."""
+    return model.steps[-1][1] if isinstance(model, Pipeline) else model
+
+
+def member_answers(ensemble: Any, samples: np.ndarray) -> Iterator[np.ndarray]:
+    """Yield probabilities of all classes, or predictions, of each member of a bagged ensemble."""
+    columns = getattr(ensemble, "estimators_features_", None)
+    for number, member in enumerate(ensemble.estimators_):
+        own = samples if columns is None else samples[:, columns[number]]
+        if not is_classifier(ensemble):
+            yield np.asarray(member.predict(own)).reshape(len(own), -1)
+            continue
+        found = np.zeros((len(own), len(ensemble.classes_)))
+        found[:, np.asarray(member.classes_).astype(int)] = member.predict_proba(own)
+        yield found

@@ -89,7 +89,7 @@ def test_regression_and_several_teachers():
     found = distill(teachers, "mlp:16", data, target, max_iter=15, alpha=1.0, eta0=0.01)
     assert found.facts["fidelity r2"]["value"] > 0.7 and found.n_bytes["new"] < 0.05 * found.n_bytes["old"]
     found = distill(teachers, "trees:20x3", data, target, max_iter=15)
-    assert found.facts["alpha"] in (0.5, 0.9, 1.0) and found.facts["fidelity r2"]["value"] > 0.7
+    assert 0 <= found.facts["alpha"] <= 1 and found.facts["fidelity r2"]["value"] > 0.7
 
 
 def networks():

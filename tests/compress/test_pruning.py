@@ -12,7 +12,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from ortlearn.compress import prune, quantize
-from ortlearn.compress.pruning import BATCH, _importance
+from ortlearn.compress.channels import find_channels
+from ortlearn.compress.objectives import ScoreGraph
+from ortlearn.compress.units import BATCH, importance
+from ortlearn.conversion import to_trainable
 from ortlearn.exceptions import ConversionError
 from ortlearn.graphs import initializer_arrays
 
@@ -45,7 +48,8 @@ def test_units_of_a_network(network):
 def test_importance_is_first_order(network):
     """The change of the loss of a batch if the weights into a unit shrink, divided by the share, squared."""
     model = MLPClassifier((5,), activation="tanh", max_iter=3, random_state=0).fit(X[:BATCH] / 16, y[:BATCH])
-    data, found = X[:BATCH] / 16, _importance(model, X[:BATCH] / 16, y[:BATCH])[0]
+    data, graph = X[:BATCH] / 16, ScoreGraph.of(to_trainable(model))
+    found = importance(graph, find_channels(graph.model)[0], data, y[:BATCH])[0]
     weights, bias, step, changes = model.coefs_[0].copy(), model.intercepts_[0].copy(), 1e-4, []
     for unit in range(5):
         losses = []

@@ -1,0 +1,217 @@
+"""What a student is taught: samples, answers and labels, and the training of each kind of student."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from onnx import ModelProto
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import train_test_split
+from sklearn.utils import _safe_indexing, check_random_state
+from sklearn.utils.validation import _num_samples
+
+from ..estimators import OrtGradientOptimizer
+from ..graphs import extract_model
+from ..learning_rates import LearningRateAdam
+from ..onnx_files.loading import is_onnx_source, load_onnx
+from ..preprocessing.initial_fit import fit_clone, is_fitted
+from ..quiet import quiet
+from ..trainable.conversion import to_trainable
+from ..trainable.from_estimator import write_weights
+from .files import File, as_file
+from .objectives import ScoreGraph, Term, fit_answers, tempered
+from .students import joined, more_samples, student_of_size
+from .teachers import Teachers
+
+__all__ = ["Answers", "Lesson"]
+
+#: Share of the samples that decides when a training ends. None is drawn from them.
+VALIDATION = 0.1
+#: What a student learns: samples, answers, labels and weights of samples.
+Rows = tuple[Any, np.ndarray, np.ndarray, np.ndarray]
+
+
+@dataclass(frozen=True)
+class Answers:
+    """Answers and labels of some samples, as columns, and answers for samples that are drawn."""
+
+    own: np.ndarray
+    labels: np.ndarray
+    of: Callable[[Any], np.ndarray]
+    alpha: float = 1.0  # weight of the answers in the loss, besides the labels
+    weight: float = 1.0  # of drawn samples
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """How a student is trained."""
+
+    teachers: Teachers
+    student: Any
+    temperature: float
+    extra: float
+    options: Mapping[str, Any]
+    eta0: float
+    hints: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def is_file(self) -> bool:
+        """Whether the student is an ONNX file; texts are sizes unless they end in .onnx."""
+        is_size = isinstance(self.student, str) and not self.student.endswith(".onnx")
+        return is_onnx_source(self.student) and not is_size
+
+    @property
+    def solver(self) -> bool:
+        """Whether scikit-learn fits the student: trees, and linear regression."""
+        is_size = isinstance(self.student, str) and not self.is_file
+        return is_size and self.student.startswith(
+            ("trees", "linear") if self.teachers.classes is None else "trees"
+        )
+
+    def labels(self, y: Any) -> np.ndarray:
+        """Return labels as columns."""
+        values, classes = np.asarray(y), self.teachers.classes
+        return values.reshape(len(values), -1) if classes is None else values[:, None] == classes
+
+    def taught(self, X: Any, answers: Answers) -> tuple[Any, ModelProto, Any]:
+        """Return the student, its file, and the function from X to the samples of the file."""
+        seed, count = self.options["random_state"], _num_samples(X)
+        rows, held = np.arange(count), np.arange(0)
+        if not self.solver:
+            rows, held = train_test_split(rows, test_size=VALIDATION, random_state=seed)
+        parts = [
+            (_safe_indexing(X, own), answers.own[own], answers.labels[own].astype(np.float64))
+            for own in (rows, held)
+        ]
+        more = int(self.extra * len(rows)) if np.ndim(X) == 2 and answers.weight else 0
+        given = (*parts[0], np.ones(len(rows)))
+        if more:
+            drawn = more_samples(given[0], more, check_random_state(seed))
+            found = answers.of(drawn)
+            given = (
+                joined(given[0], drawn),
+                np.vstack([given[1], found]),
+                np.vstack([given[2], found]),
+                np.r_[given[3], np.full(more, answers.weight)],
+            )
+        if self.solver:
+            return self._solved(given, answers.alpha)
+        validation = (*parts[1], np.ones(len(held)))
+        if self.teachers.classes is None and not self.is_file:
+            return self._regressor(given, validation, answers.alpha)
+        return self._network(given, validation, answers.alpha)
+
+    def _start(self, X: Any, y: np.ndarray) -> Any:
+        """Return the fitted student, as cheaply as its shapes can be had."""
+        model = self.student
+        if isinstance(model, str):
+            seed = self.options["random_state"]
+            model = student_of_size(model, X, self.teachers.classes is not None, seed)
+        if not isinstance(model, BaseEstimator):
+            raise ValueError(
+                f"student must be an estimator, an ONNX file or a size, not {type(model).__name__}."
+            )
+        if is_fitted(model):
+            return model
+        fitted = fit_clone(model, X, y, shapes_only=True, random_state=check_random_state(0))
+        plain = {k: v for k, v in model.get_params().items() if isinstance(v, int | float | str | tuple)}
+        return fitted.set_params(**plain)  # not those of a single iteration
+
+    def _rate(self) -> LearningRateAdam:
+        return LearningRateAdam(eta0=self.eta0, schedule="cosine")
+
+    def _network(self, given: Rows, validation: Rows, alpha: float) -> tuple:
+        """Return a student whose graph is trained on soft labels, or an ONNX file on numbers."""
+        X, classifies = given[0], self.teachers.classes is not None
+        start = load_onnx(self.student) if self.is_file else self._start(X, self.teachers.labels(given[1]))
+        forced = "classification" if self.is_file and classifies else None
+        trainable = to_trainable(start, X=None if self.is_file else X, forced_task=forced)
+        steps = trainable.entry.sklearn_steps
+        graph, T = ScoreGraph.of(trainable), self.temperature if classifies else 1.0
+        terms = [(i, term) for i, term in enumerate([Term(alpha, T), Term(1 - alpha)]) if term.weight > 0]
+        hints = self._hints(start, X)
+
+        def columns(rows: Rows) -> dict[str, Any]:
+            """Return the samples of the graph with the columns of its label and weights."""
+            soft = [tempered(rows[1], T) if classifies else rows[1], rows[2]]
+            wanted = [graph.targets(soft[i]) for i, _ in terms]
+            wanted += [hint(rows[0]) for _, _, hint in hints]
+            samples = rows[0] if steps is None else steps.transform(rows[0])
+            return {"X": samples, "labels": np.hstack(wanted), "sample_weight": rows[3]}
+
+        names = {trainable.original_names[name]: name for name in trainable.trained}
+        widths = [(own, width, 1.0) for own, width, _ in hints]
+        loss = graph.with_loss(graph.model, [term for _, term in terms], widths, weighted=True)
+        options = {"learning_rate": self._rate(), **self.options}
+        found, _ = fit_answers(
+            loss, weights=list(names), **columns(given), validation=columns(validation), **options
+        )
+        if self.is_file:
+            return None, trainable.with_weights({names[name]: found[name] for name in names}), lambda X: X
+        return self._finished(write_weights(start, trainable, {name: found[name] for name in names}), X)
+
+    def _hints(self, start: ModelProto, X: Any) -> list[tuple[str, int, Callable]]:
+        """Return tensors of a student with their sizes, and functions of X that give those of the teacher."""
+        found = []
+        for own, other in self.hints.items():
+            reader = File(extract_model(self.teachers.models[0].reader.model, [other]))
+
+            def wanted(X: Any, reader: File = reader, other: str = other) -> np.ndarray:
+                return reader.run(X)[other].reshape(_num_samples(X), -1)
+
+            first = _safe_indexing(X, np.arange(1))
+            sizes = File(extract_model(start, [own])).run(first)[own].size, wanted(first).shape[1]
+            if sizes[0] != sizes[1]:
+                raise ValueError(
+                    f"hints: {own!r} has {sizes[0]} numbers per sample, and {other!r} of the teacher "
+                    f"{sizes[1]}: choose tensors of equal size."
+                )
+            found.append((own, sizes[0], wanted))
+        return found
+
+    def _regressor(self, given: Rows, validation: Rows, alpha: float) -> tuple:
+        """Return a student trained on numbers."""
+        y, y_val = (_numbers(rows, alpha) for rows in (given, validation))
+        model = self._start(given[0], y)
+        trainer = OrtGradientOptimizer(
+            model,
+            learning_rate=self._rate(),
+            early_stopping=True,
+            warm_start=model is self.student,
+            **self.options,
+        )
+        with quiet(ConvergenceWarning):
+            trainer.fit(given[0], y, sample_weight=given[3], X_val=validation[0], y_val=y_val)
+        return self._finished(trainer.to_sklearn(), given[0])
+
+    def _solved(self, given: Rows, alpha: float) -> tuple:
+        """Return a student that is fitted on numbers, or on each sample once per class, by its share."""
+        X, _, _, weights = given
+        classes = self.teachers.classes
+        model = student_of_size(self.student, X, classes is not None, self.options["random_state"])
+        if classes is None:
+            samples, y = X, _numbers(given, alpha)
+        else:
+            shares = alpha * given[1] + (1 - alpha) * given[2]
+            rows, columns = np.nonzero(shares > 1e-3)
+            samples, y, weights = (
+                _safe_indexing(X, rows),
+                classes[columns],
+                (shares * weights[:, None])[rows, columns],
+            )
+        return self._finished(model.fit(samples, y, **{f"{model.steps[-1][0]}__sample_weight": weights}), X)
+
+    def _finished(self, model: Any, X: Any) -> tuple:
+        """Return a fitted estimator with its file."""
+        file, _ = as_file(model, _safe_indexing(X, np.arange(1)), fused=True)
+        return model, file, lambda samples: as_file(model, samples)[1]
+
+
+def _numbers(rows: Rows, alpha: float) -> np.ndarray:
+    """Return the mean of answers and labels."""
+    found = alpha * rows[1] + (1 - alpha) * rows[2]
+    return np.asarray(found[:, 0] if found.shape[1] == 1 else found)
