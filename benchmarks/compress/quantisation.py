@@ -18,7 +18,9 @@ from sklearn.preprocessing import StandardScaler
 
 from ortlearn import OrtGradientOptimizer
 from ortlearn.compress import quantize
-from ortlearn.compress.files import File, as_file
+from ortlearn.compress.files import File, as_file, latencies
+from ortlearn.compress.quantisation import INTEGER_KERNELS
+from ortlearn.runtime.deployment import optimized_operators
 
 TITLES = (
     *("network", "weights", "float", "calibrated", "scales trained", "all trained", "bytes of weights"),
@@ -28,15 +30,16 @@ CONVOLUTION = """<ir_version: 8, opset_import: ["": 17]> g (float[N,1,8,8] image
     { a = Conv <pads = [1,1,1,1]> (image, w1, b1) b = Relu (a)
       c = MaxPool <kernel_shape = [2,2], strides = [2,2]> (b)
       d = Conv <pads = [1,1,1,1]> (c, w2, b2) e = Relu (d) f = Flatten (e) score = Gemm (f, w3, b3) }"""
-SHAPES = {"w1": (16, 1, 3, 3), "b1": (16,), "w2": (32, 16, 3, 3), "b2": (32,), "w3": (512, 10), "b3": (10,)}
 
 
-def convolution() -> tuple:
-    """Return a trained convolutional network of digits, with training and test samples."""
+def convolution(first: int = 4, second: int = 8) -> tuple:
+    """Return a trained network of digits with two convolutions, with training and test samples."""
+    shapes = {"w1": (first, 1, 3, 3), "b1": (first,), "w2": (second, first, 3, 3), "b2": (second,)}
+    shapes |= {"w3": (16 * second, 10), "b3": (10,)}
     X, y = load_digits(return_X_y=True)
     X = (X.reshape(-1, 1, 8, 8) / 16).astype(np.float32)
     model, rng = parser.parse_model(CONVOLUTION), np.random.default_rng(0)
-    for name, shape in SHAPES.items():
+    for name, shape in shapes.items():
         scale = np.sqrt(2 / max(np.prod(shape[1:]), 1)) if name != "w3" else 0.05
         values = rng.normal(0, scale, shape) if len(shape) > 1 else np.zeros(shape)
         model.graph.initializer.append(numpy_helper.from_array(values.astype(np.float32), name))
@@ -45,14 +48,19 @@ def convolution() -> tuple:
     return trainer.fit(X[:1200], y[:1200]).get_trained_onnx(), X[:1200], y[:1200], X[1200:], y[1200:]
 
 
-def network() -> tuple:
-    """Return a network of three hidden layers, with training and test samples."""
-    X, y = make_classification(6000, 20, n_informative=12, n_classes=6, class_sep=1.5, random_state=0)
-    model = make_pipeline(StandardScaler(), MLPClassifier((128, 64, 32), early_stopping=True, random_state=0))
+def network(*sizes: int) -> tuple:
+    """Return a network of three hidden layers, with training and test samples of classes that overlap."""
+    X, y = make_classification(6000, 20, n_informative=12, n_classes=6, class_sep=0.8, random_state=0)
+    model = make_pipeline(StandardScaler(), MLPClassifier(sizes, early_stopping=True, random_state=0))
     return model.fit(X[:4000], y[:4000]), X[:4000], y[:4000], X[4000:], y[4000:]
 
 
-NETWORKS: dict[str, Callable[[], tuple]] = {"convolution of digits": convolution, "MLP of 3 layers": network}
+#: By name the function that returns network and samples, and the types of weights.
+NETWORKS: dict[str, tuple[Callable[[], tuple], tuple[str, ...]]] = {
+    "convolution of digits": (convolution, ("int8", "int4")),
+    "MLP of 3 layers": (lambda: network(64, 32, 16), ("int8", "int4")),
+    "MLP of 1 MB": (lambda: network(512, 384, 128), ("int8",)),
+}
 
 
 def weight_bytes(model: ModelProto) -> int:
@@ -93,32 +101,44 @@ def of_onnxruntime(model: ModelProto, X: np.ndarray) -> ModelProto:
 def rows() -> list[tuple[str, ...]]:
     """Return the rows of the table."""
     table = []
-    for name, make in NETWORKS.items():
+    for name, (make, types) in NETWORKS.items():
         model, X, y, X_test, y_test = make()
-        for to in ("int8", "int4"):
+        float_file = as_file(model, X)[0]
+        for to in types:
             options: dict[str, Any] = {"to": to, "activations": True, "held_out": (X_test, y_test)}
             found = [quantize(model, X, y, grade=g, **options) for g in ("calibration", "scales", "training")]
-            scores = [f"{one.scores['accuracy']['new']['value']:.4f}" for one in found]
-            last, float_file = found[-1], as_file(model, X)[0]
+            last = found[-1]
             table.append(
                 (
                     name,
                     to,
                     f"{last.scores['accuracy']['old']['value']:.4f}",
-                    *scores,
-                    f"{weight_bytes(last.onnx) / weight_bytes(float_file):.2f}",
-                    f"{last.n_bytes['new'] / last.n_bytes['old']:.2f}",
+                    *(f"{one.scores['accuracy']['new']['value']:.4f}" for one in found),
+                    *_sizes(last.onnx, float_file),
                     *(f"{part['old'] / part['new']:.2f}" for part in last.seconds.values()),
                     str(sum(last.facts["integer kernels"].values())),
                 )
             )
             print(table[-1], flush=True)
-        theirs = File(of_onnxruntime(as_file(model, X)[0], X[:1000]))
-        accuracy = next(iter(theirs.metrics(X_test, y_test).values()))(np.ones(len(y_test)))
-        size = theirs.model.ByteSize() / as_file(model, X)[0].ByteSize()
-        empty = ("",) * 2
+        theirs = of_onnxruntime(float_file, X[:1000])
+        accuracy = next(iter(File(theirs).metrics(X_test, y_test).values()))(np.ones(len(y_test)))
+        pairs = [latencies([(File(one), X_test) for one in (float_file, theirs)], n) for n in (1, 1000)]
+        kernels = optimized_operators(theirs)
         table.append(
-            (name, "int8, onnxruntime", "", f"{accuracy:.4f}", *empty, "", f"{size:.2f}", *empty, "")
+            (
+                *(name, "int8, onnxruntime", "", f"{accuracy:.4f}", "", ""),
+                *_sizes(theirs, float_file),
+                *(f"{old / new:.2f}" for old, new in pairs),
+                str(sum(kernels[kernel] for kernel in INTEGER_KERNELS)),
+            )
         )
         print(table[-1], flush=True)
     return table
+
+
+def _sizes(model: ModelProto, old: ModelProto) -> tuple[str, str]:
+    """Return the bytes of weights and of the file, relative to those of another one."""
+    return (
+        f"{weight_bytes(model) / weight_bytes(old):.3f}",
+        f"{model.ByteSize() / old.ByteSize():.2f}",
+    )

@@ -45,6 +45,10 @@ def distill(
     with the cross entropy H of the probabilities p of the teacher and q of the student, at the temperature T.
     A regressor learns ``alpha`` times the teacher's prediction plus ``1 - alpha`` times the label.
 
+    The teacher's answers for the samples of X are those that it would give had it not seen them: members of
+    bagged ensembles answer for samples that they have not drawn, and other estimators are fitted again on
+    parts of X. With labels, probabilities for such samples are calibrated by a temperature.
+
     Parameters
     ----------
     teacher : estimator, onnx.ModelProto, bytes, str, os.PathLike, or list of them
@@ -57,16 +61,20 @@ def distill(
         Samples, as the teacher takes them; they need no labels.
     y : array-like, default=None
         Labels. Without them only the teacher is learned from, and scores are measured on its answers.
-    temperature : float, default=2.0
+    temperature : float, default=1.0
         Temperature T of a classifier trained by gradient.
     alpha : float or "auto", default="auto"
-        Share of the teacher; ``"auto"`` tries 0.5, 0.9 and 1 on a fifth of the samples.
+        Share of the teacher. With ``"auto"``, five students learn four fifths of the labels alone, and p is a
+        mean of teacher and students in which the teacher has the share with the lowest loss on samples that
+        neither has seen; labels have the weight 1/2.
     extra : float, default=3.0
         Number of samples that are drawn between neighbours, with noise, for the teacher to answer, per sample
         of X.
     hints : dict of str to str, default=None
         Tensors of the ONNX file of the student, and those of the ONNX file of the teacher that they learn, by
         their mean squared distance; both have equal sizes.
+    cross_fit : int, default=3
+        Number of parts of X for a teacher that is fitted again; 0 if it has not seen X.
     held_out : float or tuple, default=0.3
         Share of X that scores are measured on, or the samples ``(X, y)``.
     max_iter, batch_size, eta0 : int, int and float
@@ -79,12 +87,19 @@ def distill(
     Compressed
         ``model`` is the fitted student of scikit-learn, or None for an ONNX file, and ``onnx`` its file.
         ``facts`` has the fidelity on the held-out samples with intervals: ``"agreement"`` and ``"kl"``, the
-        Kullback-Leibler divergence, or ``"fidelity r2"``; and ``"alpha"``.
+        Kullback-Leibler divergence, or ``"fidelity r2"``; the share ``"alpha"`` of the teacher; and
+        ``"calibration"``, the temperature of its answers.
+
+    Raises
+    ------
+    ValueError
+        If there are no samples, for an unknown size or option, or for teachers with different classes.
 
     References
     ----------
     Hinton, G., Vinyals, O. and Dean, J., "Distilling the knowledge in a neural network", 2015. Romero, A. et
-    al., "FitNets: hints for thin deep nets", ICLR 2015.
+    al., "FitNets: hints for thin deep nets", ICLR 2015. Dao, T. et al., "Knowledge distillation as
+    semiparametric inference", ICLR 2021. Guo, C. et al., "On calibration of modern neural networks", 2017.
 
     Examples
     --------

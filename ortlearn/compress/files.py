@@ -24,12 +24,12 @@ from ..runtime.errors import runtime_errors
 from ..trainable.conversion import to_trainable
 
 __all__ = [
-    *("CHUNK", "File", "Samples", "answer_metrics", "as_file", "check_not_empty", "latencies"),
+    *("CHUNK", "PART", "File", "Samples", "answer_metrics", "as_file", "check_not_empty", "latencies"),
     "split_samples",
 ]
 
-#: Samples of one call.
-CHUNK = 1000
+#: Samples of one call: of those that are timed, and of the others, as intermediate tensors may be large.
+CHUNK, PART = 1000, 100
 #: Metrics of a report, the first one that of the gate.
 SHOWN = ("accuracy", "r2", "log_loss", "rmse")
 #: Rounds of calls whose median is the latency.
@@ -65,8 +65,8 @@ class File:
         feeds, names = self.feeds(X), self.reader.outputs if names is None else names
         count = len(next(iter(feeds.values())))
         parts = [
-            self.session.run(names, {name: array[start : start + CHUNK] for name, array in feeds.items()})
-            for start in range(0, count, CHUNK)
+            self.session.run(names, {name: array[start : start + PART] for name, array in feeds.items()})
+            for start in range(0, count, PART)
         ]
         return {
             name: np.concatenate(arrays) for name, arrays in zip(names, zip(*parts, strict=True), strict=True)

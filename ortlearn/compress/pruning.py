@@ -40,17 +40,18 @@ def prune(
     leaves: bool = False,
     held_out: Any = 0.3,
     steps: int = 5,
-    extra: float = 1.0,
     max_iter: int = 30,
     batch_size: int = 32,
     eta0: float = 1e-3,
     random_state: int = 0,
 ) -> Compressed:
-    """Return a model with fewer units, trees or features.
+    """Return a model with fewer units, channels, trees, leaves or features.
 
-    - Hidden units of ``MLPClassifier`` and ``MLPRegressor``: those of lowest first-order importance are
-      removed in steps, and the rest is trained after each step.
+    - Hidden units of ``MLPClassifier`` and ``MLPRegressor``, units and channels in ONNX files: those
+      of lowest first-order importance are removed in steps, and the rest is trained after each step, on the
+      labels and on the answers of the whole network.
     - Trees of forests and bagging: the trees are kept that together predict best, one after the other.
+    - Leaves of decision trees, and of forests with ``leaves=True``: by cost-complexity pruning.
     - Features of linear models: those with the largest coefficients are kept, by a ``SelectFromModel`` in
       front of a model that is fitted on them; scale the features first.
 
@@ -58,8 +59,9 @@ def prune(
 
     Parameters
     ----------
-    model : estimator
-        Fitted estimator of scikit-learn, or a trained one of ortlearn. It is not changed.
+    model : estimator, onnx.ModelProto, bytes, str or os.PathLike
+        Fitted estimator of scikit-learn, a trained one of ortlearn, or an ONNX file of a network. It is not
+        changed.
     X : array-like or frame
         Samples, as the model takes them.
     y : array-like
@@ -69,9 +71,11 @@ def prune(
     max_loss : float, default=None
         Largest loss of accuracy, or of R2, on a fifth of the samples, instead of ``sparsity``: up to 90 % are
         removed.
+    leaves : bool, default=False
+        Whether leaves of a forest are removed instead of whole trees.
     held_out : float or tuple, default=0.3
         Share of X that scores are measured on, or the samples ``(X, y)``.
-    steps : int, default=3
+    steps : int, default=5
         Number of steps in which units are removed.
     max_iter, batch_size, eta0 : int, int and float
         Largest number of epochs of each step, size of batches and first rate of Adam.
@@ -81,10 +85,19 @@ def prune(
     Returns
     -------
     Compressed
-        ``model`` is the smaller estimator, ``onnx`` its file, and ``layers`` says what was removed.
+        ``model`` is the smaller estimator, None for an ONNX file, ``onnx`` the file, and ``layers`` says what
+        was removed.
+
+    Raises
+    ------
+    ValueError
+        If there are no samples, or both or none of ``sparsity`` and ``max_loss``.
+    ConversionError
+        If nothing of the model can be removed; the message names operators.
 
     References
     ----------
+    Breiman, L. et al., "Classification and regression trees", 1984, section 3.3.
     Molchanov, P. et al., "Importance estimation for neural network pruning", CVPR 2019.
 
     Examples
@@ -111,9 +124,9 @@ def prune(
     shrink, size = _kind(model, leaves)
     (X_fit, y_fit), (X_test, y_test) = split_samples(X, y, held_out, random_state)
     options = {"max_iter": max_iter, "batch_size": batch_size, "random_state": random_state}
-    training = Training(steps, options, eta0, extra)
+    training = Training(steps, options, eta0)
     small = model
-    if sparsity is not None:
+    if max_loss is None:
         small = shrink(model, X_fit, y_fit, sparsity, training)
     else:
         (X_fit, y_fit), (X_choice, y_choice) = split_samples(X_fit, y_fit, 0.2, random_state)

@@ -20,7 +20,7 @@ from ..onnx_files.interface import with_interface
 from ..onnx_files.loading import load_onnx
 from ..runtime.deployment import deployed_session
 from ..trainable.conversion import to_trainable
-from .files import CHUNK, File
+from .files import PART, File
 from .layers import Layer, find_layers
 from .objectives import ScoreGraph, Term, fit_answers
 from .qdq import LOG, Plan, write_quantised, write_trainable
@@ -223,11 +223,9 @@ def _activations(model: ModelProto, file: File, X: Any, names: list[str]) -> dic
         session = deployed_session(extract_model(model, computed))
         needed = {value.name for value in session.get_inputs()}
         count = len(next(iter(feeds.values())))
-        for start in range(0, count, CHUNK // 10):
-            part = {
-                name: array[start : start + CHUNK // 10] for name, array in feeds.items() if name in needed
-            }
-            most = max(1, VALUES * (CHUNK // 10) // max(count, CHUNK // 10))
+        for start in range(0, count, PART):
+            part = {name: array[start : start + PART] for name, array in feeds.items() if name in needed}
+            most = max(1, VALUES * (PART) // max(count, PART))
             for name, array in zip(computed, session.run(computed, part), strict=True):
                 found.setdefault(name, []).append(_extremes(array.ravel(), most))
     return {name: np.concatenate(arrays) for name, arrays in found.items()}

@@ -17,6 +17,9 @@ from .files import CHUNK, File, Samples, latencies
 
 __all__ = ["Compressed", "report"]
 
+#: Most seconds of a call that is timed.
+LONGEST = 2.0
+
 
 @dataclass(frozen=True)
 class Compressed:
@@ -35,7 +38,8 @@ class Compressed:
     n_bytes : dict of str to int
         Bytes of the files, ``old`` and ``new``.
     seconds : dict of int to dict
-        Median seconds of a call in onnxruntime, ``old`` and ``new``, for 1 and for 1,000 samples.
+        Median seconds of a call in onnxruntime, ``old`` and ``new``, for 1 and for 1,000 samples, or fewer if
+        these would take more than two seconds.
     layers : dict of str to str
         What was done to each layer or part, and the reason where nothing was.
     facts : dict
@@ -112,10 +116,11 @@ def report(
     X, y = held_out
     before = old[0][0].metrics(old[0][1], y) if before is None else before
     scores = Bootstrap(seed=seed).compare(before, new.metrics(X, y), np.ones(len(y)))
-    seconds = {}
-    for count in (1, CHUNK):
-        *olds, own = latencies([*old, (new, X)], count)
-        seconds[count] = {"old": sum(olds) if olds else float("nan"), "new": own}
+    files = [*old, (new, X)]
+    seconds = {1: _times(files, 1)}
+    slowest = np.nanmax(list(seconds[1].values()))
+    many = next((count for count in (CHUNK, 100, 10) if count * slowest < LONGEST), 1)
+    seconds |= {many: _times(files, many)} if many > 1 else {}
     size = sum(file.model.ByteSize() for file, _ in old)
     return Compressed(
         onnx=new.model,
@@ -125,3 +130,9 @@ def report(
         seconds=seconds,
         **parts,
     )
+
+
+def _times(files: Sequence[tuple[File, Any]], count: int) -> dict[str, float]:
+    """Return the seconds of calls of the old files together, if there are any, and of the new one."""
+    *old, new = latencies(files, count)
+    return {"old": sum(old) if old else float("nan"), "new": new}

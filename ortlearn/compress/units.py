@@ -36,7 +36,6 @@ class Training:
     steps: int
     options: Mapping[str, Any]
     eta0: float
-    extra: float
 
 
 def units(model: Any) -> str:
@@ -57,7 +56,7 @@ def fewer_units(model: Any, X: Any, y: Any, share: float, training: Training) ->
         left = max(len(groups), round(total * (1 - share * step / training.steps)))
         kept = _most_important(importance(graph, groups, samples, y), left)
         small = _without(model, groups, kept)
-        lesson = Lesson(teachers, small, 1.0, training.extra, training.options, training.eta0)
+        lesson = Lesson(teachers, small, 1.0, 0.0, training.options, training.eta0)
         fitted, file, _ = lesson.taught(X, Answers(own, lesson.labels(y), teachers.answers, ALPHA))
         model = file if fitted is None else fitted
     return model
@@ -75,7 +74,7 @@ def _hidden(model: Any, X: Any, teachers: Teachers) -> tuple[ScoreGraph, list[Ch
             trainable.original_names[name]: trainable.parameters[name].expression
             for name in trainable.trained
         }
-        groups = [group for group in groups if origins.get(group.name, "").startswith("coefs_")]
+        groups = [group for group in groups if (origins.get(group.name) or "").startswith("coefs_")]
     if not groups:
         raise ConversionError(f"The network has no units or channels that can be removed: {left}.")
     return graph, groups, X if steps is None else steps.transform(X)

@@ -7,12 +7,14 @@ from onnx import numpy_helper, parser
 from sklearn.datasets import load_digits, make_classification, make_friedman1
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import StratifiedKFold, cross_val_predict
 from sklearn.neural_network import MLPClassifier
 
 from ortlearn.compress import distill, quantize
 from ortlearn.compress.files import File
 from ortlearn.compress.objectives import ScoreGraph, Term, tempered
 from ortlearn.compress.students import more_samples, student_of_size
+from ortlearn.compress.teachers import Teachers
 from ortlearn.conversion import to_trainable
 from ortlearn.runtime.graph_run import run_graph
 
@@ -135,6 +137,37 @@ def test_files_of_regressors():
     wanted, before, after = (File(model).matrix(data) for model in (teacher, student, found.onnx))
     assert np.square(after - wanted).mean() < 0.5 * np.square(before - wanted).mean()
     assert found.metric == "r2" and found.facts["fidelity r2"]["value"] > 0.5
+
+
+def test_answers_for_seen_samples_are_out_of_bag():
+    forest = RandomForestClassifier(60, oob_score=True, random_state=0).fit(X, NAMES[y])
+    found, known = Teachers([forest], X).unseen(X, None, 3, 0)
+    np.testing.assert_allclose(found, forest.oob_decision_function_, rtol=1e-10)
+    assert known and np.abs(found - forest.predict_proba(X)).max() > 0.3
+    other, known = Teachers([forest], X[1:]).unseen(X[1:], None, 3, 0)  # not the samples of its fit
+    np.testing.assert_array_equal(other, forest.predict_proba(X[1:]))
+    assert not known
+
+
+def test_other_teachers_are_fitted_on_parts():
+    model = LogisticRegression(C=100).fit(X, NAMES[y])
+    found, known = Teachers([model], X).unseen(X, NAMES[y], 3, 0)
+    folds = StratifiedKFold(3, shuffle=True, random_state=0)
+    expected = cross_val_predict(model, X, NAMES[y], cv=folds, method="predict_proba")
+    np.testing.assert_allclose(found, expected, rtol=1e-10)
+    plain, is_unseen = Teachers([model], X).unseen(X, NAMES[y], 0, 0)
+    np.testing.assert_array_equal(plain, model.predict_proba(X))
+    assert known and not is_unseen
+
+
+def test_answers_are_calibrated_on_unseen_samples(forest):
+    """Means of trees are too cautious: a temperature below 1 has the lowest log loss."""
+    data, labels = X[:350], NAMES[y[:350]]
+    found = distill(forest, "linear", data, labels, **{**FAST, "max_iter": 2})
+    unseen, _ = Teachers([forest], data).unseen(data, labels, 3, 0)
+    heat = found.facts["calibration"]
+    own = [-np.log(0.05 + 0.95 * tempered(unseen, T)[np.arange(350), y[:350]]).mean() for T in (heat, 1.0)]
+    assert heat < 0.8 and own[0] < own[1]
 
 
 def test_more_samples_keep_types_and_ranges():

@@ -1,7 +1,11 @@
 """``prune``: shapes really shrink, in the estimator and in the file; importance by finite differences."""
 
+import re
+
 import numpy as np
 import pytest
+from onnx import checker, numpy_helper, parser
+from sklearn.base import clone
 from sklearn.cluster import KMeans
 from sklearn.datasets import load_breast_cancer, load_digits, make_friedman1
 from sklearn.ensemble import BaggingClassifier, RandomForestClassifier, RandomForestRegressor
@@ -10,14 +14,16 @@ from sklearn.metrics import log_loss
 from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.tree import DecisionTreeClassifier
 
 from ortlearn.compress import prune, quantize
-from ortlearn.compress.channels import find_channels
+from ortlearn.compress.channels import find_channels, without_channels
 from ortlearn.compress.objectives import ScoreGraph
 from ortlearn.compress.units import BATCH, importance
 from ortlearn.conversion import to_trainable
 from ortlearn.exceptions import ConversionError
-from ortlearn.graphs import initializer_arrays
+from ortlearn.graphs import initializer_arrays, set_initializers
+from ortlearn.runtime.graph_run import run_graph
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -115,6 +121,98 @@ def test_features(model):
     )
 
 
+NETWORK = """<ir_version: 8, opset_import: ["": 17]> g (float[N,1,8,8] image) => (float[N,10] score)
+    { a = Conv <pads = [1,1,1,1]> (image, w1, b1) n = BatchNormalization (a, s, b1n, m, v) b = Relu (n)
+      c = MaxPool <kernel_shape = [2,2], strides = [2,2]> (b) d = Conv <pads = [1,1,1,1]> (c, w2)
+      e = Mul (d, k) f = Flatten (e) g1 = MatMul (f, w3) h = Add (g1, b3) t = Tanh (h) r = Reshape (t, shape)
+      score = Gemm <transB = 1> (r, w4, b4) }"""
+SHAPES = {
+    **{"w1": (6, 1, 3, 3), "b1": (6,), "s": (6,), "b1n": (6,), "m": (6,), "v": (6,), "w2": (8, 6, 3, 3)},
+    **{"k": (1, 8, 1, 1), "w3": (128, 12), "b3": (12,), "w4": (10, 12), "b4": (10,)},
+}
+
+
+def convolution():
+    model, rng = parser.parse_model(NETWORK), np.random.default_rng(0)
+    for name, shape in SHAPES.items():
+        values = np.ones(shape) if name in "sv" else rng.normal(0, 0.3, shape)
+        model.graph.initializer.append(numpy_helper.from_array(values.astype(np.float32), name))
+    model.graph.initializer.append(numpy_helper.from_array(np.array([-1, 12]), "shape"))
+    return model
+
+
+def test_channels_without_effect_change_nothing():
+    """Channels whose outgoing weights are zero are removed, with all that belongs to them."""
+    model, images = convolution(), X[:20].reshape(-1, 1, 8, 8).astype(np.float32) / 16
+    arrays = initializer_arrays(model)
+    kept = [np.array([0, 2, 5]), np.array([1, 2, 3, 7]), np.array([0, 11])]
+    for name, axis, own in (("w2", 1, kept[0]), ("w4", 1, kept[2])):
+        arrays[name] = arrays[name].copy()
+        arrays[name][:, np.setdiff1d(np.arange(arrays[name].shape[axis]), own)] = 0
+    rows = arrays["w3"].copy().reshape(8, 16, 12)
+    rows[np.setdiff1d(np.arange(8), kept[1])] = 0
+    arrays["w3"] = rows.reshape(128, 12)
+    model = set_initializers(model, arrays)
+    groups, left = find_channels(model)
+    assert [group.name for group in groups] == ["w1", "w2", "w3"]
+    assert list(left.values()) == ["its outputs are those of the model"]
+    small = without_channels(model, groups, kept)
+    checker.check_model(small, full_check=True)
+    shapes = {name: array.shape for name, array in initializer_arrays(small).items()}
+    assert shapes["w1"] == (3, 1, 3, 3) and shapes["v"] == (3,) and shapes["w2"] == (4, 3, 3, 3)
+    assert shapes["k"] == (1, 4, 1, 1) and shapes["w3"] == (64, 2) and shapes["w4"] == (10, 2)
+    expected, found = (run_graph(one, {"image": images}) for one in (model, small))
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+
+
+def test_channels_of_a_file():
+    images, model = X.reshape(-1, 1, 8, 8).astype(np.float32) / 16, convolution()
+    options = {"sparsity": 0.5, "held_out": (images[600:], y[600:]), "max_iter": 8, "steps": 2}
+    found = prune(model, images[:600], y[:600], batch_size=50, eta0=0.01, **options)
+    assert found.model is None and found.onnx.graph.input == model.graph.input and found.loss < 0
+    sizes = [int(size) for size in re.findall(r"\d+", found.layers["hidden units"])]
+    assert sizes[:3] == [6, 8, 12] and sum(sizes[3:]) == 13
+    assert initializer_arrays(found.onnx)["w1"].shape == (sizes[3], 1, 3, 3)
+    assert found.n_bytes["new"] < 0.6 * found.n_bytes["old"]
+
+
+@pytest.mark.parametrize(
+    "text, reason",
+    [
+        ("a = MatMul (x, w) b = Softmax (a) y = MatMul (b, v)", "Softmax reads its outputs"),
+        ("a = MatMul (x, w) b = MatMul (x, u) c = Add (a, b) y = MatMul (c, v)", "Add joins its outputs"),
+        ("a = MatMul (x, w) b = MatMul (a, v) c = MatMul (x, w) y = Add (b, c)", "other operators read it"),
+    ],
+)
+def test_obstacles_are_named(text, reason):
+    model = parser.parse_model(
+        f'<ir_version: 8, opset_import: ["": 17]> g (float[N,4] x) => (float[N,3] y) {{ {text} }}'
+    )
+    for name, shape in {"w": (4, 3), "u": (4, 3), "v": (3, 3)}.items():
+        values = np.ones(shape, np.float32)
+        model.graph.initializer.append(numpy_helper.from_array(values, name))
+    groups, left = find_channels(model)
+    assert not groups and any(reason in found for found in left.values())
+    with pytest.raises(ConversionError, match="no units or channels that can be removed"):
+        prune(model, X[:20, :4].astype(np.float32), y[:20] % 3, sparsity=0.5)
+
+
+@pytest.mark.parametrize("is_forest", [False, True])
+def test_leaves(is_forest):
+    """The trees are those that scikit-learn fits with the strength of the pruning."""
+    model = RandomForestClassifier(10) if is_forest else DecisionTreeClassifier()
+    model.set_params(random_state=0).fit(X[:600], y[:600])
+    found = prune(model, X[:600], y[:600], sparsity=0.5, leaves=is_forest, held_out=(X[600:], y[600:]))
+    trees = found.model.estimators_ if is_forest else [found.model]
+    before, after = map(int, re.findall(r"\d+", found.layers["leaves"]))
+    assert after == sum(tree.get_n_leaves() for tree in trees) <= before / 2 < after * 1.3
+    same = clone(model).set_params(ccp_alpha=found.model.ccp_alpha).fit(X[:600], y[:600])
+    np.testing.assert_array_equal(same.predict_proba(X), found.model.predict_proba(X))
+    assert found.n_bytes["new"] < 0.6 * found.n_bytes["old"] and found.loss < 0.1
+    with pytest.raises(ConversionError, match="LogisticRegression cannot be pruned by leaves"):
+        prune(LogisticRegression(max_iter=10).fit(X / 16, y), X, y, sparsity=0.5, leaves=True)
+
+
 def test_bad_input(network):
     with pytest.raises(ValueError, match="Pass sparsity.*or max_loss"):
         prune(network, X, y)
@@ -122,5 +220,7 @@ def test_bad_input(network):
         prune(network, X, y, sparsity=1)
     with pytest.raises(ValueError, match="max_loss=-1 must be"):
         prune(network, X, y, max_loss=-1)
+    with pytest.raises(ValueError, match="X has no samples"):
+        prune(network, X[:0], y[:0], sparsity=0.5)
     with pytest.raises(ConversionError, match="KMeans cannot be pruned"):
         prune(KMeans(3, random_state=0).fit(X), X, y, sparsity=0.5)
