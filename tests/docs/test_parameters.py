@@ -32,17 +32,23 @@ def parameters(obj):
 
 
 @cache
-def public():
-    """Return all public objects by name."""
+def all_public():
+    """Return pairs of the name and the object of all public ones; two rooms may use one name."""
     modules = [importlib.import_module(package) for package in PACKAGES]
-    return {name: getattr(module, name) for module in modules for name in getattr(module, "__all__", ())}
+    return [(name, getattr(module, name)) for module in modules for name in getattr(module, "__all__", ())]
+
+
+@cache
+def public():
+    """Return public objects by name."""
+    return dict(all_public())
 
 
 @cache
 def known_keywords():
     """Return the parameters of public functions, classes and methods, and of scikit-learn's estimators."""
     found = set()
-    for obj in public().values():
+    for _, obj in all_public():
         methods = [getattr(obj, name) for name in dir(obj) if not name.startswith("__")]
         for function in (obj, *(methods if inspect.isclass(obj) else ())):
             found.update(parameters(function))

@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import onnx
+from onnx import numpy_helper, parser
 from onnx.external_data_helper import set_external_data
 from sklearn.ensemble import GradientBoostingRegressor
 from sklearn.linear_model import LogisticRegression
@@ -12,6 +13,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from ortlearn import OrtGradientOptimizer
+from ortlearn.compress import quantize
 from ortlearn.learning_rates import LearningRateAdam, LearningRateSGD
 from ortlearn.saving import export_training
 from ortlearn.saving.tensors import pack_tensors, tensor_offsets, unpack_tensors
@@ -22,6 +24,20 @@ WIDE = rng.normal(size=(200, 100)).astype(np.float32)
 y = np.sin(X[:, 0]) + X[:, 3] / 5
 TEXTS = np.array(["low", "middle", "high"])[np.digitize(y, [0.3, 1.0])]
 COSINE = LearningRateAdam(learning_rate="cosine")
+
+
+def quantised():
+    """Return the int8 file of a small network."""
+    model = parser.parse_model(
+        """<ir_version: 8, opset_import: ["": 17]> g (float[N,5] x) => (float[N,1] y)
+        { a = Gemm (x, w1, b1) h = Relu (a) y = Gemm (h, w2, b2) }"""
+    )
+    own = np.random.default_rng(1)
+    for name, shape in {"w1": (5, 16), "b1": (16,), "w2": (16, 1), "b2": (1,)}.items():
+        array = own.normal(0, 0.4, size=shape).astype(np.float32)
+        model.graph.initializer.append(numpy_helper.from_array(array, name))
+    return quantize(model, X / 10).onnx
+
 
 #: Model, learning rate, samples, labels and batch size.
 PACKAGES = {
@@ -56,9 +72,14 @@ PACKAGES = {
         y,
         64,
     ),
+    "quantised": (quantised(), "Adam", X / 10, y.astype(np.float32), 50),
 }
 #: Further parameters of the estimator, and of the export.
-OPTIONS = {"averages": {"average": True}, "later_averages": {"average": 1000}}
+OPTIONS = {
+    "averages": {"average": True},
+    "later_averages": {"average": 1000},
+    "quantised": {"straight_through": True, "warm_start": True},
+}
 EXPORTED = {"weights": {"weighted": True}}
 
 
