@@ -174,6 +174,9 @@ def test_channels_of_a_file():
     assert sizes[:3] == [6, 8, 12] and sum(sizes[3:]) == 13
     assert initializer_arrays(found.onnx)["w1"].shape == (sizes[3], 1, 3, 3)
     assert found.n_bytes["new"] < 0.6 * found.n_bytes["old"]
+    small = quantize(found.onnx, images[:600], y[:600], held_out=(images[600:], y[600:]))
+    assert abs(small.loss) < 0.05 and len(small.layers) == 5
+    assert small.facts["integer kernels"] and small.onnx.graph.output == model.graph.output
 
 
 @pytest.mark.parametrize(

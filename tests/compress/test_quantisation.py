@@ -9,7 +9,7 @@ from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from ortlearn.compress import quantize
+from ortlearn.compress import prune, quantize
 from ortlearn.compress.files import File
 from ortlearn.exceptions import ConversionError
 from ortlearn.graphs import initializer_arrays
@@ -123,6 +123,25 @@ def test_other_operators_stay_in_float_by_name():
     found = quantize(model, rng.normal(size=(50, 4)).astype(np.float32))
     assert found.layers["w"].startswith("int8") and "LayerNormalization" in found.layers["n"]
     assert "alpha" in found.layers["y"]
+
+
+def test_dynamic_shapes():
+    """Only the ranks of inputs and outputs are known."""
+    text = """<ir_version: 8, opset_import: ["": 17]> g (float[N,C,H,W] x) => (float[N,K] y)
+        { a = Conv <pads = [1,1,1,1]> (x, w1, b1) h = Relu (a) p = GlobalAveragePool (h) f = Flatten (p)
+          y = MatMul (f, w2) }"""
+    model, rng = parser.parse_model(text), np.random.default_rng(0)
+    for name, shape in {"w1": (4, 1, 3, 3), "b1": (4,), "w2": (4, 3)}.items():
+        values = rng.normal(size=shape).astype(np.float32)
+        model.graph.initializer.append(numpy_helper.from_array(values, name))
+    images = rng.normal(size=(60, 1, 6, 6)).astype(np.float32)
+    found = quantize(model, images)
+    assert found.scores["r2"]["new"]["value"] > 0.99 and "QLinearConv" in found.facts["integer kernels"]
+    assert File(found.onnx).matrix(images[:, :, :5, :4]).shape == (60, 3)
+    assert set(quantize(model, images, grade="scales", **FEW).layers) == {"w1", "w2"}
+    assert prune(model, images, rng.integers(0, 3, 60), sparsity=0.5, max_iter=1, steps=1).layers == {
+        "hidden units": "4 -> 2"
+    }
 
 
 def test_no_layer():
