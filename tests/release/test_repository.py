@@ -1,12 +1,17 @@
 """Workflows, forms and hooks of the repository are valid, and run commands that exist."""
 
+import os
 import re
 import shlex
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 import yaml
 
 from docs.good_first_issues import find_issues, page
+from ortlearn import __version__
 from tests.release import checks, distribution, sbom
 from tests.release.environments import ROOT
 from tests.release.matrix import ENVIRONMENTS
@@ -55,6 +60,25 @@ def test_workflows_run_targets_of_make(path):
     for _, target, *variables in commands(path):
         assert target in TARGETS
         assert all(f"$({name.partition('=')[0]}" in MAKEFILE for name in variables)
+
+
+@pytest.mark.slow
+def test_make_knows_how_to_run_the_steps_of_workflows():
+    targets = {command[1] for path in WORKFLOWS for command in commands(path)}
+    dry = ["make", "--dry-run", *sorted(targets)]
+    done = subprocess.run(dry, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0 and len(done.stdout.splitlines()) > len(targets), done.stderr
+
+
+@pytest.mark.parametrize("tag, code", [(f"v{__version__}", 0), ("v0.0.0", 1), (__version__, 1)])
+def test_a_release_has_the_tag_of_its_version(tag, code):
+    """The step of the workflow runs in the shell of GitHub's runners."""
+    workflow = parsed(ROOT / ".github" / "workflows" / "publish.yml")
+    (script,) = [step["run"] for step in steps(workflow) if "GITHUB_REF_NAME" in step.get("run", "")]
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    environment = os.environ | {"GITHUB_REF_NAME": tag, "PATH": path}
+    shell = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", script]
+    assert subprocess.run(shell, cwd=ROOT, env=environment).returncode == code
 
 
 def test_nightly_matrix_covers_all_environments_and_versions():
