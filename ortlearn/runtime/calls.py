@@ -9,7 +9,7 @@ from typing import Any
 from .devices import Device, ort_device
 from .onnxruntime_module import runtime
 
-__all__ = ["BoundCall", "run_vectors"]
+__all__ = ["BoundCall", "run_vectors", "saved_tensors"]
 
 #: Tensors by name.
 Tensors = Mapping[str, Any]
@@ -67,6 +67,13 @@ class BoundCall:
         """Return the outputs that the last call allocated."""
         found = self._binding.get_outputs()  # reading all of them takes up to 40 us
         return {name: found[index] for index, name in enumerate(self._new)}
+
+
+def saved_tensors(session: Any, values: Tensors, device: Device) -> dict[str, Any]:
+    """Return the outputs of a session that are not in ``values``, allocated by a first call."""
+    call = BoundCall(session, values, device=device)
+    call()
+    return call.new_outputs()
 
 
 def _low_level(value: Any) -> Any:

@@ -12,11 +12,11 @@ from onnx import ModelProto
 from ...data.samples import Data
 from ...runtime.buffers import BatchBuffer, Carried, CarriedBuffers
 from ...runtime.calls import BoundCall
-from ...runtime.devices import Device, ort_scalar, ort_value
+from ...runtime.devices import ort_scalar, ort_value
 from ..graphs.names import OBJECTIVE, RATE, SAMPLE_INDICES
 from .base_step import BaseStep
 
-__all__ = ["BatchStep", "Part", "Plan", "Tensors", "saved_tensors"]
+__all__ = ["BatchStep", "Part", "Plan", "Tensors"]
 
 #: Tensors of a step on the device, by name.
 Tensors = dict[str, Any]
@@ -41,13 +41,6 @@ class Plan:
     results: Callable[[Tensors], Tensors] = _none  # returns further results, from new weights
     terms: tuple[str, ...] = (OBJECTIVE,)  # scalars whose sum is the objective
     gathers: bool = True  # whether the graphs take the batch from all samples, by its indices
-
-
-def saved_tensors(session: Any, values: Tensors, device: Device) -> Tensors:
-    """Return the outputs of forward that are not in ``values``, allocated by a first call."""
-    call = BoundCall(session, values, device=device)
-    call()
-    return call.new_outputs()
 
 
 class BatchStep(BaseStep):

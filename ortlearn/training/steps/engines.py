@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from onnx import ModelProto
@@ -12,8 +12,8 @@ from ...differentiation.backends import gradient_of_outputs
 from ...differentiation.split import split_gradient_model
 from ...graphs import make_inputs_of
 from ...graphs.nodes import all_nodes
-from ...runtime.calls import BoundCall, run_vectors
-from ...runtime.devices import Device, ort_device, ort_vector
+from ...runtime.calls import BoundCall, saved_tensors
+from ...runtime.devices import Device, ort_device
 from ...runtime.sessions import make_session, session_options
 
 if TYPE_CHECKING:
@@ -29,10 +29,12 @@ class SplitEngine:
     """Forward and backward as two graphs, from ortlearn's gradient rules; runs on any onnxruntime.
 
     Saved tensors are outputs of the first graph and inputs of the second. If a caller passes the same vectors
-    again, these tensors are reused, unless their shapes depend on values.
+    again, these tensors are reused, unless their shapes depend on values: binding them takes ten times as
+    long as a pair of calls of a small graph.
     """
 
-    MAX_PLANS = 32
+    #: Number of vectors, and of pairs of vectors of backward, whose bound calls are kept.
+    MAX_KEPT = 32
 
     def __init__(
         self,
@@ -57,15 +59,15 @@ class SplitEngine:
         self.forward_session = make_session(graph, device, **arguments)
         self.feed_names = [*inputs, *weights]
         self.gradient_names = [value.name for value in backward.graph.output]
-        self._fetch_names = [value.name for value in forward.graph.output]
         self.has_dynamic_shapes = any(
             node.op_type in DYNAMIC_SHAPE_OPERATORS for node in all_nodes(forward.graph)
         )
-        self._tensors_on, self._device = device, ort_device(device)
-        self._plans: dict[tuple[int, int], _Plan] = {}
-        self._backward_names = [value.name for value in backward.graph.input]
-        others = [n for n in self._backward_names if n not in self._fetch_names and n not in self.feed_names]
+        self.device = device
+        known = {*self.feed_names, *(value.name for value in forward.graph.output)}
+        others = [value.name for value in backward.graph.input if value.name not in known]
         self.gradients = {name: self._gradient_position(name) for name in others}
+        self._kept_pair = lru_cache(self.MAX_KEPT)(partial(_Pair, self))
+        self._kept_backward = lru_cache(self.MAX_KEPT)(lambda *given: _Pair.backward(*given).function)
 
     def _gradient_position(self, name: str) -> int:
         for index, output in enumerate(self.output_names):
@@ -74,83 +76,59 @@ class SplitEngine:
                 return index
         raise AssertionError(name)
 
-    def forward(self, feeds: Any, outputs: Any) -> Any:
+    def forward(self, feeds: Any, outputs: Any) -> _Pair:
         """Compute the outputs and return the state for ``backward``."""
-        plan = self._plans.get((id(feeds), id(outputs)))
-        if plan is None or plan.waiting:
-            plan = self._new_plan(feeds, outputs)
-        plan.waiting = True
-        if plan.run is not None:
-            plan.run()
-        elif len(outputs):
-            call = self._bound(feeds, outputs)
-            call()
-            plan.fetches = [*outputs, *call.new_outputs().values()]
-        else:
-            run_vectors(self.session, self.feed_names, feeds, self._fetch_names, plan.fetches, self._device)
-            for value in list(plan.fetches)[: len(self.output_names)]:
-                outputs.push_back(value)
-        return plan
+        pair = self._kept_pair(feeds, outputs) if len(outputs) else _Pair(self, feeds, outputs)
+        if pair.waits:
+            pair = _Pair(self, feeds, outputs)
+        pair.run()
+        pair.waits = True
+        if not len(outputs):
+            for name in self.output_names:
+                outputs.push_back(pair.values[name])
+        return pair
 
-    def _bound(self, feeds: Any, fetches: Any) -> BoundCall:
-        """Return the forward call that writes to some of the tensors, and allocates the other ones."""
-        values = dict(zip(self.feed_names, feeds, strict=True))
-        results = dict(zip(self._fetch_names, fetches, strict=False))
-        return BoundCall(self.session, values, results, self._tensors_on)
-
-    def _new_plan(self, feeds: Any, outputs: Any) -> _Plan:
-        """Return the tensors of a pair of calls; cached if the caller provides the outputs."""
-        fetches = ort_vector([], [])
-        plan = _Plan(feeds, outputs, fetches)
-        if len(outputs) and not self.has_dynamic_shapes:
-            trial = ort_vector([], [])
-            run_vectors(self.session, self.feed_names, feeds, self._fetch_names, trial, self._device)
-            for value in [*outputs, *list(trial)[len(self.output_names) :]]:
-                fetches.push_back(value)
-            plan.run = self._bound(feeds, fetches).function
-            if len(self._plans) >= self.MAX_PLANS and (id(feeds), id(outputs)) not in self._plans:
-                self._plans.clear()
-            self._plans[id(feeds), id(outputs)] = plan
-        return plan
-
-    def backward(self, gradients: Any, results: Any, state: _Plan) -> None:
+    def backward(self, gradients: Any, results: Any, pair: _Pair) -> None:
         """Compute the gradients of weights and inputs from those of the outputs."""
-        session, names, outputs = self.backward_session, self._backward_names, self.gradient_names
-        run = state.backward_runs.get((id(gradients), id(results)))
-        if run is None:
-            values = {name: gradients[index] for name, index in self.gradients.items()}
-            values |= zip(self.feed_names, state.feeds, strict=True)
-            values |= zip(self._fetch_names, state.fetches, strict=True)
-            if state.run is not None and len(results):
-                run = BoundCall(session, values, dict(zip(outputs, results, strict=True))).function
-                state.keep(gradients, results, run, self.MAX_PLANS)
-        if run is not None:
-            run()
+        if pair.is_static and len(results):
+            self._kept_backward(pair, gradients, results)()
         else:
-            feeds = ort_vector([values[name] for name in names], [self._device] * len(names))
-            run_vectors(session, names, feeds, outputs, results, self._device)
-        state.waiting = False
+            call = pair.backward(gradients, results)
+            call()
+            for value in call.new_outputs().values():
+                results.push_back(value)
+        pair.waits = False
 
 
-class _Plan:
-    """The tensors of a forward call, and bound calls if the caller provides the outputs."""
+class _Pair:
+    """Forward and backward over one dictionary of tensors; the caller computes the loss between them."""
 
-    def __init__(self, feeds: Any, outputs: Any, fetches: Any):
-        self.feeds = feeds  # kept alive, since the key of a plan is the id of its vectors
-        self.outputs = outputs
-        self.fetches = fetches
-        self.run: Callable[[], None] | None = None
-        self.waiting = False  # for backward, which still needs the saved tensors
-        self.vectors: list[tuple[Any, Any]] = []
-        self.backward_runs: dict[tuple[int, int], Callable[[], None]] = {}
+    def __init__(self, engine: SplitEngine, feeds: Any, outputs: Any):
+        self._engine = engine
+        self.waits = False  # for backward, which still needs the saved tensors
+        self.is_static = len(outputs) > 0 and not engine.has_dynamic_shapes
+        self.values = _named(engine.feed_names, feeds) | _named(engine.output_names, outputs)
+        if self.is_static:
+            self.values |= saved_tensors(engine.session, self.values, engine.device)
+        self._call = BoundCall(engine.session, self.values, device=engine.device)
+        #: Computes the outputs, and the tensors that backward reads.
+        self.run = self._call.function if self.is_static else self._run
 
-    def keep(self, gradients: Any, results: Any, run: Callable[[], None], limit: int) -> None:
-        """Cache the bound call for two vectors of backward, which are kept alive since their ids are keys."""
-        if len(self.vectors) >= limit:
-            self.vectors.clear()
-            self.backward_runs.clear()
-        self.vectors.append((gradients, results))
-        self.backward_runs[id(gradients), id(results)] = run
+    def _run(self) -> None:
+        self._call()
+        self.values |= self._call.new_outputs()
+
+    def backward(self, gradients: Any, results: Any) -> BoundCall:
+        """Return the call of backward on vectors of gradients."""
+        engine, values = self._engine, self.values
+        values = values | {name: gradients[index] for name, index in engine.gradients.items()}
+        targets = _named(engine.gradient_names, results)
+        return BoundCall(engine.backward_session, values, targets, engine.device)
+
+
+def _named(names: list[str], vector: Any) -> dict[str, Any]:
+    """Return the tensors of a vector by name, if it has any; its iterator takes 40 us to end."""
+    return {name: vector[index] for index, name in enumerate(names[: len(vector)])}
 
 
 Engine: TypeAlias = "Agent | SplitEngine"

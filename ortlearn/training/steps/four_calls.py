@@ -11,12 +11,13 @@ import numpy as np
 from ...data.samples import Data
 from ...graphs import extract_model, make_initializers_of, map_names
 from ...graphs.editing import with_fields
+from ...runtime.calls import saved_tensors
 from ...runtime.devices import ort_value
 from ...runtime.sessions import make_session, session_options
 from ..graphs.names import OBJECTIVE, SAMPLE_WEIGHT
 from ..graphs.task import TrainingTask
 from .base_step import BaseStep
-from .batch_step import Part, Plan, Tensors, saved_tensors
+from .batch_step import Part, Plan, Tensors
 from .engines import SplitEngine
 from .forward_backward import OrtGradientForwardBackward
 from .two_call_graphs import loss_gradient_graph, update_graph

@@ -8,9 +8,10 @@ from typing import Any
 
 from ...data.samples import Data
 from ...graphs.nodes import all_nodes
+from ...runtime.calls import saved_tensors
 from ..graphs.step_graphs import StepGraph
 from .base_step import BaseStep
-from .batch_step import Plan, Tensors, saved_tensors
+from .batch_step import Plan, Tensors
 from .compiled import compiled_graph
 from .engines import DYNAMIC_SHAPE_OPERATORS
 from .two_call_graphs import two_call_graphs
