@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -12,8 +12,8 @@ from .samples import Data
 
 __all__ = ["Chunk", "PassesInMemory", "Passes"]
 
-#: Samples, and their indices in the order they are visited.
-Chunk = tuple[Data, np.ndarray]
+#: Samples as a step loads them (of a cluster, the result of a round), and the order in which to visit them.
+Chunk = tuple[Any, np.ndarray]
 
 
 class Passes(Protocol):

@@ -111,4 +111,4 @@ class GradientRounds:
             (item.weight, item.state): array
             for item, array in zip(self._update.carried, found[: len(results)], strict=True)
         }
-        return Round(new, loss + sum(map(float, found[len(results) :])), np.ones(1))
+        return Round(new, loss + sum(map(float, found[len(results) :])))

@@ -7,7 +7,7 @@ from collections.abc import Generator
 from dataclasses import dataclass
 from functools import partial
 from numbers import Integral
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from distributed import Future
@@ -59,18 +59,13 @@ class Interval:
         return 1 if self.batches is None else -(-most // self.batches)
 
 
-class Round(Data):
-    """Result of a round, passed to the step of the driver as its data.
+class Round(NamedTuple):
+    """Result of a round, which the step of the driver loads: one batch of an epoch."""
 
-    The arrays are None before the last epoch of a round; ``where`` names a shard that diverged.
-    """
-
-    def __init__(self, arrays: dict | None, loss: float, weights: np.ndarray, where: str = ""):
-        self.arrays, self.loss, self.where = arrays, loss, where
-        self.sample_weight = weights
-
-    def __len__(self) -> int:
-        return 1
+    arrays: dict | None  # weights and states; None before the last epoch of the round
+    loss: float
+    weight: float = 1.0  # weight in the mean loss of an epoch
+    where: str = ""  # names a shard that diverged
 
 
 class ClusterStep(BaseStep):
@@ -105,8 +100,19 @@ class ClusterStep(BaseStep):
         return self.buffers
 
     def bind(self, data: Data, sizes: list[int], buffers: CarriedBuffers) -> None:
-        """Set the result of the current round."""
-        self._round = data
+        """Do nothing before the first round."""
+
+    def rebind(self, data: Any, buffers: CarriedBuffers) -> None:
+        """Do nothing: a result of a round has no tensors."""
+
+    @property
+    def has_all_samples(self) -> bool:
+        """Whether all samples of an epoch are bound."""
+        return False
+
+    def batch_weights(self, order: np.ndarray, batch_size: int) -> np.ndarray:
+        """Return the weight of the round."""
+        return np.array([self._data.weight])
 
     def set_rate(self, rate: float) -> None:
         """Set the learning rate of the next rounds."""
@@ -116,8 +122,7 @@ class ClusterStep(BaseStep):
         self, order: np.ndarray, batch_size: int, buffers: CarriedBuffers, pause: Pause | None = None
     ) -> np.ndarray:
         """Return the mean objective of a round, and take over its weights and states."""
-        found = self._round
-        assert isinstance(found, Round)
+        found = self._data
         if not np.isfinite(found.loss):
             raise Diverged(found.loss, found.where)
         if found.arrays is not None:
@@ -127,11 +132,11 @@ class ClusterStep(BaseStep):
 
     def run(self, samples: np.ndarray, buffers: CarriedBuffers) -> float:
         """Return the objective of the last round; the workers have checked its batches."""
-        return self._round.loss if isinstance(self._round, Round) else 0.0
+        return self._data.loss if isinstance(self._data, Round) else 0.0
 
     def release(self) -> None:
         """Release the last round."""
-        self._round = None  # type: ignore[assignment]
+        self._data = None
 
     def graphs(self) -> dict:
         """Return the graphs of the step of a worker."""
@@ -182,14 +187,13 @@ class Rounds:
         if self._last is None or self._last[0] != first or len(epochs) == 1:
             self._last = first, self._outcome(epochs, number)
         outcome, is_last = self._last[1], epoch == epochs[-1]
-        weights = np.zeros(self.n_samples)  # weights of the rounds in the mean loss of an epoch
-        weights[number] = 1.0 if self.n_samples == 1 else outcome.mean.weight
+        weight = 1.0 if self.n_samples == 1 else outcome.mean.weight
         failed = [r for r in outcome.reports if not np.isfinite(r.losses).all()]
         if failed:
-            return Round(None, failed[0].losses[-1], weights, f" in {self._samples.names[failed[0].shard]}")
+            return Round(None, failed[0].losses[-1], weight, f" in {self._samples.names[failed[0].shard]}")
         self._samples.add_reports(outcome.reports, epoch - first)
         loss = _mean([(report.losses[epoch - first], report.weight) for report in outcome.reports])
-        return Round(self._arrays(outcome) if is_last else None, loss, weights)
+        return Round(self._arrays(outcome) if is_last else None, loss, weight)
 
     def _arrays(self, outcome: tasks.Outcome) -> dict:
         """Return the averages, with the types of weights and states."""

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..data.orders import batch_sizes, batch_weights, epoch_order
+from ..data.orders import batch_sizes, epoch_order
 from ..data.samples import Data
 from ..problem.configuration import Runtime
 from ..runtime.errors import runtime_errors
@@ -119,7 +119,7 @@ def train(program: Program, arrays: Mapping[Any, np.ndarray], data: Data, local:
                 values = step.run_epoch(order, size, buffers)
                 if not np.isfinite(values[-1]):
                     raise Diverged(float(values[-1]))
-                of_batches = batch_weights(order, size, data.weight_per_sample)
+                of_batches = step.batch_weights(order, size)
                 weight = float(of_batches.sum())
                 losses.append(float(np.dot(values, of_batches) / weight) if weight > 0 else 0.0)
             check_last(step, buffers, order[-(len(order) % size or size) :])

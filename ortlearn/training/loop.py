@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..data.orders import batch_sizes, batch_weights
+from ..data.orders import batch_sizes
 from ..data.passes import Chunk, Passes, PassesInMemory
 from ..data.samples import Data
 from ..learning_rates import Rates
@@ -85,7 +85,6 @@ class _EpochLoop:
         self.settings, self.monitor = settings, monitor
         self.rate = float("nan")
         self._n_batches = -(-passes.n_samples // settings.batch_size)
-        self._sizes: dict[int, np.ndarray] = {}
         self._on_pause = getattr(observer, "pause", None)
         self._last_pause = batch_timer.clock()
         monitor.mark = monitor.mark._replace(copy=buffers.current)
@@ -129,30 +128,21 @@ class _EpochLoop:
                 samples = order[-(len(order) % size or size) :].copy()  # a view would keep the order alive
                 # The last batch of a chunk is a separate part: if it makes the weights non-finite, which the
                 # next chunk detects, the weights before it are needed.
-                is_whole = len(data) == self.passes.n_samples
-                for part in [order] if is_whole else [order[: -len(samples)], samples]:
+                for part in [order] if self.step.has_all_samples else [order[: -len(samples)], samples]:
                     if len(part):
-                        self._run_part(data, part)
+                        self._run_part(part)
         return samples
 
-    def _run_part(self, data: Data, order: np.ndarray) -> None:
+    def _run_part(self, order: np.ndarray) -> None:
         """Update on a part of the batches of an epoch."""
         epoch, size = self._epoch, self.settings.batch_size
-        epoch.begin_part(self._batch_weights(order, data.weight_per_sample))
+        epoch.begin_part(self.step.batch_weights(order, size))
         values = self.step.run_epoch(order, size, self.buffers, self._pause)
         epoch.end_part(values)
         if not np.isfinite(values[-1]):
             raise Diverged(float(values[-1]))
         if epoch.n_batches < self._n_batches:
             self._pause([])
-
-    def _batch_weights(self, order: np.ndarray, sample_weight: np.ndarray | None) -> np.ndarray:
-        """Return the weight of each batch in the mean; without sample weights it is cached."""
-        if sample_weight is not None:
-            return batch_weights(order, self.settings.batch_size, sample_weight)
-        if len(order) not in self._sizes:
-            self._sizes = {len(order): batch_weights(order, self.settings.batch_size, None)}
-        return self._sizes[len(order)]
 
     def _pause(self, values: list[Any]) -> None:
         """Record that some batches are complete, and call ``pause`` of the observer from time to time."""

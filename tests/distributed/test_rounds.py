@@ -17,7 +17,6 @@ from sklearn.preprocessing import StandardScaler
 
 from ortlearn import OrtGradientOptimizer
 from ortlearn.data.orders import epoch_order
-from ortlearn.data.samples import Data
 from ortlearn.distributed import DaskOrtGradientOptimizer, average_arrays, tasks
 from ortlearn.distributed.averaging import Mean, merge_in_pairs
 from ortlearn.distributed.rounds import TREE_BYTES, Interval
@@ -350,13 +349,6 @@ def test_multiclass_classifier(client, classes):
         assert model.classes_.tolist() == ["a", "b", "c"]
         assert model.score(*shards) == pytest.approx(np.mean(model.predict(X) == y))
         assert model.score(*shards) > 0.8
-
-
-def test_round_has_length_one():
-    from ortlearn.distributed.rounds import Round
-
-    found = Round(None, 0.5, np.ones(3))
-    assert isinstance(found, Data) and len(found) == 1 and found.weight_per_sample.tolist() == [1, 1, 1]
 
 
 def few_updates(client, X, y, **options):

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from onnx import ModelProto
 
-from ...data.orders import split_batches
+from ...data.orders import batch_weights, split_batches
 from ...data.samples import Data
 from ...runtime.buffers import Carried, CarriedBuffers
 from ...runtime.devices import Device
@@ -49,9 +49,11 @@ class BaseStep:
     """Base class of training steps: built once, bound to data and weights, then run for each epoch."""
 
     checks_loss = False
-    #: Samples that are bound, and number of samples of an epoch.
-    _loaded: Data | None = None
+    #: Samples that are bound (of a cluster, the result of a round), and number of samples of an epoch.
+    _data: Any = None
     n_samples = 0
+    #: Numbers of samples of batches, by the number of samples of a call.
+    _sizes: tuple[int, np.ndarray] = 0, np.zeros(0)
     #: Scalar tensor with the learning rate.
     _rate: Any
 
@@ -95,15 +97,29 @@ class BaseStep:
             if key in arrays and arrays[key].shape == value.shape:
                 arrays[key] = value.astype(arrays[key].dtype)
         buffers = CarriedBuffers(self.carried, arrays, self.device)
+        self._data = data
         self.bind(data, sizes, buffers)
-        self._loaded = data
         return buffers
 
-    def load(self, data: Data, buffers: CarriedBuffers) -> None:
+    def load(self, data: Any, buffers: CarriedBuffers) -> None:
         """Bind the next chunk of an epoch, with the same columns, unless it is already bound."""
-        if data is not self._loaded:
+        if data is not self._data:
+            self._data = data
             self.rebind(data, buffers)
-            self._loaded = data
+
+    @property
+    def has_all_samples(self) -> bool:
+        """Whether all samples of an epoch are bound."""
+        return len(self._data) == self.n_samples
+
+    def batch_weights(self, order: np.ndarray, batch_size: int) -> np.ndarray:
+        """Return the weights of batches in the mean objective; without sample weights they are cached."""
+        weights = self._data.weight_per_sample
+        if weights is not None:
+            return batch_weights(order, batch_size, weights)
+        if self._sizes[0] != len(order):
+            self._sizes = len(order), batch_weights(order, batch_size, None)
+        return self._sizes[1]
 
     def run_epoch(
         self, order: np.ndarray, batch_size: int, buffers: CarriedBuffers, pause: Pause | None = None

@@ -60,7 +60,7 @@ class BatchStep(BaseStep):
 
     def release(self) -> None:
         """Release data and weights; keep graphs and sessions."""
-        self._batches, self._loaded = {}, None
+        self._batches, self._data = {}, None
 
     def run(self, samples: np.ndarray, buffers: CarriedBuffers) -> float:
         """Update on a batch and return its objective."""

@@ -51,7 +51,6 @@ class EpochStep(BaseStep):
         """Return an empty list: the graph depends on the batch size."""
         self._graph: EpochGraph | None = None
         self._sessions: dict[tuple, tuple[EpochGraph, Any]] = {}
-        self._data: Data | None = None
         self._single: SingleGraphStep | None = None
         return []
 
@@ -80,7 +79,6 @@ class EpochStep(BaseStep):
 
     def bind(self, data: Data, sizes: list[int], buffers: CarriedBuffers) -> None:
         """Bind data, sample indices, weights and results once for every copy of the weights."""
-        self._data = data
         self._last_call: tuple[np.ndarray, float] | None = None  # its samples and rate
         self._rate, self._last = (ort_scalar(self.task.graph.dtype, self.device) for _ in range(2))
         self._rate_value = 0.0
@@ -90,7 +88,7 @@ class EpochStep(BaseStep):
         if data.is_sparse:
             return
         self._columns = self._tensors(self.task.columns(data))
-        if self.n_samples != len(data):  # inputs differ between the chunks of an epoch
+        if not self.has_all_samples:  # inputs differ between the chunks of an epoch
             return
         self._values = self._inputs(np.arange(len(data), dtype=np.int64), self.size)
         compiled, copies = self._compiled(self.size, self.rest), range(buffers.COPIES)
@@ -98,7 +96,6 @@ class EpochStep(BaseStep):
 
     def rebind(self, data: Data, buffers: CarriedBuffers) -> None:
         """Bind other samples for the next calls."""
-        self._data = data
         self._columns = {} if data.is_sparse else self._tensors(self.task.columns(data))
 
     def _tensors(self, columns: dict[str, np.ndarray]) -> dict[str, Any]:
@@ -106,7 +103,6 @@ class EpochStep(BaseStep):
 
     def _inputs(self, samples: np.ndarray, size: int) -> dict[str, Any]:
         """Return the inputs of a call on batches of a size, without weights and states."""
-        assert self._data is not None
         columns = self._columns
         if self._data.is_sparse or self._trained.graph.sparse:
             taken = taken_samples(self._trained, self.task.columns(self._data).items(), samples, size)
@@ -115,7 +111,7 @@ class EpochStep(BaseStep):
 
     def release(self) -> None:
         """Release data and weights; keep graphs and sessions."""
-        self._data = self._last_call = self._loaded = None
+        self._data = self._last_call = None
         self._columns, self._values, self._calls = {}, {}, []
         if self._single is not None:
             self._single.release()
@@ -139,7 +135,6 @@ class EpochStep(BaseStep):
         """Update on every batch of an epoch, up to the first non-finite objective."""
         n_batches = len(order) // self.size
         self._run_trial(order, n_batches, buffers)
-        assert self._data is not None
         is_whole = len(order) == len(self._data)
         if not self._calls or not is_whole or self._timer.batches(n_batches) < n_batches:
             return self._run_in_parts(order, buffers, pause)
@@ -187,7 +182,6 @@ class EpochStep(BaseStep):
         self, order: np.ndarray, buffers: CarriedBuffers, pause: Pause | None = None
     ) -> np.ndarray:
         """Run an epoch in several calls, with bounds on the time and the sparse samples of a call."""
-        assert self._data is not None
         n_left = len(order) // self.size
         most = max(1, samples_per_copy(self._trained, self._data, self.chunk_bytes) // self.size)
         values: list[np.ndarray] = []
@@ -235,7 +229,6 @@ class EpochStep(BaseStep):
         if self._trained.graph.sparse:  # SingleGraphStep needs dense samples, which may be too large
             own = CarriedBuffers(self.carried, carried, self.device)
             return run_batches(self._run_batch, samples, self.size, own), own
-        assert self._data is not None
         device = self.device if self.device.is_native else Device("cpu")  # always supported
         step = self._single = self._single or SingleGraphStep(self.task, device, self.n_jobs)
         sizes = list({self.size: None, len(samples) % self.size or self.size: None})
