@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -12,8 +12,10 @@ from .derivatives import LARGEST_STEP, LossDerivatives
 
 __all__ = ["StageObjective"]
 
-#: Halvings of the interval that contains the value of a leaf.
-HALVINGS = 20
+#: Halvings of the interval that contains the value of a leaf, and the initial score.
+HALVINGS, MOST_HALVINGS = 20, 50
+#: Sum of slopes that is zero up to rounding, relative to the sum of their magnitudes.
+ROUNDING = 1e-12
 #: The same for one leaf: divisions of the interval, and the number of parts of each.
 DIVISIONS, PARTS = 2, 64
 
@@ -54,12 +56,17 @@ class StageObjective:
             return cls(LossDerivatives(loss, n_scores), baseline, True)
         labels = np.asarray(y, dtype=np.float64)
         derivatives = LossDerivatives(loss)
-        level = _level(derivatives, labels)
-        if level is not None:
-            baseline = _quantiles(labels, weights, np.zeros(len(labels), dtype=np.int64), level)
-        else:
-            baseline = _best_constant(derivatives, labels, weights)
-        return cls(derivatives, baseline, False, level)
+        mean = np.array([np.average(labels, weights=weights)])
+        if loss.link == "log":
+            mean = np.log(np.maximum(mean, np.finfo(np.float64).tiny))
+        own = cls(derivatives, mean, False, _level(derivatives, labels))
+        start = np.zeros(1) if own.level is not None else mean
+        scores, whole = np.tile(start, (len(labels), 1)), np.zeros(len(labels), dtype=np.int64)
+        slopes = weights * own.gradient(labels, scores)[:, 0]
+        if own.level is None and abs(slopes.sum()) <= ROUNDING * np.abs(slopes).sum():
+            return own  # the exact mean, as in scikit-learn
+        found = own.leaf_values(labels, scores, weights, whole, n_halvings=MOST_HALVINGS)
+        return replace(own, baseline=start + found)
 
     @property
     def loss(self) -> BaseLoss:
@@ -90,7 +97,13 @@ class StageObjective:
         return self.loss.kinks or self.level is not None
 
     def leaf_values(
-        self, y: np.ndarray, scores: np.ndarray, weights: np.ndarray, leaves: np.ndarray, column: int = 0
+        self,
+        y: np.ndarray,
+        scores: np.ndarray,
+        weights: np.ndarray,
+        leaves: np.ndarray,
+        column: int = 0,
+        n_halvings: int = HALVINGS,
     ) -> np.ndarray:
         """Return the value of each leaf with the lowest loss, in the order of their numbers ``leaves``.
 
@@ -101,7 +114,7 @@ class StageObjective:
             return _quantiles(y - scores[:, column], weights, leaves, self.level)
         low, high = self._interval(y, scores, leaves, column)
         moved = np.array(scores)
-        for _ in range(HALVINGS):
+        for _ in range(n_halvings):
             middle = (low + high) / 2
             moved[:, column] = scores[:, column] + middle[leaves]
             falls = np.bincount(leaves, weights * self.gradient(y, moved)[:, column]) < 0
@@ -146,23 +159,6 @@ class StageObjective:
 
     def _scores(self, scores: np.ndarray) -> np.ndarray:
         return scores.reshape(len(scores), -1)
-
-
-def _best_constant(derivatives: LossDerivatives, y: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Return the constant score with the lowest loss, of shape (1,)."""
-    from scipy.optimize import minimize_scalar  # slow import
-
-    low, high = float(y.min()), float(y.max())
-    if derivatives.loss.link == "log":
-        mean = max(float(np.average(y, weights=weights)), np.finfo(np.float64).tiny)
-        low, high = float(np.log(mean)) - 5.0, float(np.log(mean)) + 5.0
-
-    def total(score: float) -> float:
-        return float(weights @ derivatives.losses(y, np.full((len(y), 1), score)))
-
-    if low == high:
-        return np.array([low])
-    return np.array([minimize_scalar(total, bounds=(low, high), method="bounded").x])
 
 
 def _level(derivatives: LossDerivatives, y: np.ndarray) -> float | None:

@@ -23,7 +23,7 @@ from ..comparison.candidates import (
     ShiftedPull,
 )
 from ..comparison.evidence import bounded, choose
-from ..comparison.measures import Measure, Part, Weights, folds, weights_of
+from ..comparison.measures import Measure, Part, Weights, folds
 from ..data.samples import Data
 from ..inference.running import LiveInference
 from ..inference.score_runner import ScoreRunner
@@ -38,6 +38,7 @@ from ..training.settings import LoopSettings
 from ..training.solver_loop import run_full_batch, standardised_weights
 from ..training.state import TrainingState
 from .leaves.shares import LeafShares
+from .leaves.shifts import shifted
 from .start import Start
 from .validation import Validation
 
@@ -163,7 +164,7 @@ def setting_of(
     offset = _offset(configuration, start)
     if offset is not None and estimates is None:
         runner = ScoreRunner(step.task, configuration.runtime)
-        centers[ShiftedPull] = partial(_shifted, runner, start.weights, offset)
+        centers[ShiftedPull] = partial(shifted, runner, start.weights, offset)
     means = None if shares is None else partial(shares.averaged, start.weights)
     evidence = -math.inf if growth is None else growth.rule.evidence
     solve = partial(run_full_batch, step, settings=settings, state=state or start.state, **hooks)
@@ -217,24 +218,6 @@ def _offset(configuration: Configuration, start: Start) -> float | None:
     part = fitted_part(problem.source)
     tables = capability_of(part, ShiftedTables)
     return None if tables is None else tables.offset(part)
-
-
-def _shifted(runner: ScoreRunner, start: Weights, offset: float, data: Data) -> Weights:
-    """Return the weights, all shifted such that the loss of the samples is lowest."""
-    from scipy.optimize import minimize_scalar  # slow import
-
-    scores, share = runner.scores(start, data), weights_of(data)
-    residuals, shifts = data.y.reshape(scores.shape) - scores, np.zeros(scores.shape[1], scores.dtype)
-    for output, (low, high) in enumerate(zip(residuals.min(axis=0), residuals.max(axis=0), strict=True)):
-
-        def loss(shift: float, output: int = output) -> float:
-            moved = scores.copy()
-            moved[:, output] += shift
-            return float(share @ runner.losses(moved, data))
-
-        if low < high:
-            shifts[output] = minimize_scalar(loss, bounds=(low, high), method="bounded").x
-    return {name: array + offset * (shifts if array.ndim > 1 else shifts[0]) for name, array in start.items()}
 
 
 def _contains_training_samples(configuration: Configuration, start: Start) -> bool:

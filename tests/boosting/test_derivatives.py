@@ -118,3 +118,18 @@ def test_initial_score_has_the_lowest_loss():
     assert level.level == pytest.approx(5 / 6) and (y <= level.baseline).mean() == pytest.approx(
         5 / 6, abs=0.01
     )
+
+
+@pytest.mark.parametrize("unit", [1e-7, 1.0, 1e7])
+@pytest.mark.parametrize("loss", [losses.SquaredErrorLoss(), losses.ElasticLoss(), losses.PoissonLoss()])
+def test_initial_score_does_not_depend_on_the_unit_of_labels(loss, unit):
+    y, weights = unit * RANDOM.gamma(2, size=50), RANDOM.uniform(0.5, 2, size=50)
+    objective = StageObjective.of(loss, y, weights, False)
+    (found,) = objective.baseline
+    if isinstance(loss, losses.ElasticLoss):  # unlike the others, not minimised by the mean
+        grid = np.linspace(y.min(), y.max(), 201)
+        totals = [weights @ objective.losses(y, np.full(50, value)) for value in grid]
+        assert abs(found - grid[np.argmin(totals)]) <= 1.01 * (grid[1] - grid[0])
+        return
+    mean = np.average(y, weights=weights)
+    np.testing.assert_allclose(found, np.log(mean) if loss.link == "log" else mean, rtol=1e-12)

@@ -17,6 +17,7 @@ import numpy as np
 from scipy.sparse import csr_matrix
 
 from ...comparison.measures import Weights, weights_of
+from ...comparison.shifts import VALUES
 from ...data.samples import Data
 from ...inference.score_runner import ScoreRunner
 from ...problem.configuration import Runtime
@@ -24,12 +25,13 @@ from ...problem.problem import Problem
 from ...training.graphs.names import MEMBERS
 from ...training.graphs.task import TrainingTask
 from ...training.optimisations.table_rows import looked_up_tables
+from .shifts import losses_at, shifted
 from .unseen_members import members_of
 
 __all__ = ["LeafEstimates"]
 
-#: Largest number of values at which losses are computed, and of losses that are stored.
-VALUES, LOSSES = 96, 2**25
+#: Largest number of losses that are stored.
+LOSSES = 2**25
 #: Fewest values, for many samples.
 FEWEST_VALUES = 32
 #: Smallest weight of other samples in a leaf, relative to the largest weight.
@@ -136,38 +138,7 @@ class LeafEstimates:
         is_single = (
             sum(self.task.inputs(data)[own].shape[1] for own in self.tables.values()) == 1
         )  # its leaves depend on the labels of their samples
-        return found if is_single else self._shifted(found, data)
-
-    def _shifted(self, found: dict[str, np.ndarray], data: Data) -> dict[str, np.ndarray]:
-        """Return weights, all shifted so that the loss of the samples is lowest.
-
-        Means of quantiles are near frequent labels, such as zeros of counts, and not equal to them; a small
-        shift puts them on the right side.
-        """
-        scores, weights = self.runner.scores(found, data), weights_of(data)
-        residuals, shifts = data.y.reshape(scores.shape) - scores, np.zeros(scores.shape[1])
-        for output, own in enumerate(residuals.T):
-            own = np.unique(own[weights > 0]).astype(np.float64)
-            while len(own) > 1:
-                taken = np.unique(np.linspace(0, len(own) - 1, min(len(own), VALUES)).astype(int))
-                best = int((weights @ self._losses(scores, output, own[taken], data)).argmin())
-                shifts[output] = own[taken[best]]
-                if len(taken) == len(own):
-                    break
-                own = own[taken[max(best - 1, 0)] : taken[min(best + 1, len(taken) - 1)] + 1]
-        moves = {name: shifts if array.ndim > 1 else shifts[0] for name, array in found.items()}
-        return {
-            name: (array + self.offset * moves[name]).astype(array.dtype) for name, array in found.items()
-        }
-
-    def _losses(self, scores: np.ndarray, output: int, values: np.ndarray, data: Data) -> np.ndarray:
-        """Return losses at changes of one output, float32 of shape (n_samples, n_values)."""
-        losses = np.empty((len(data), len(values)), dtype=np.float32)
-        for number, value in enumerate(values):
-            changed = scores.copy()
-            changed[:, output] += value
-            losses[:, number] = self.runner.losses(changed, data)
-        return losses
+        return found if is_single else shifted(self.runner, found, self.offset, data)
 
     def _curves(self, data: Data, base: float) -> list[_Curves]:
         """Return the losses of each output at changes of ``base`` times the scores of the start."""
@@ -176,7 +147,7 @@ class LeafEstimates:
         found = []
         for output, residuals in enumerate((data.y.reshape(scores.shape) - scores).T):
             values = np.unique(np.quantile(residuals[weights > 0], np.linspace(0, 1, size)))
-            losses = self._losses(scores, output, values, data)
+            losses = losses_at(self.runner, scores, output, values, data)
             mean = (weights @ losses) / weights.sum()
             found.append(_Curves(values.astype(np.float64), self._local(data, losses, mean), mean))
         return found
