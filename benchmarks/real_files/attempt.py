@@ -17,6 +17,7 @@ from ortlearn.differentiation import random_feed
 from ortlearn.graphs import initializer_arrays
 from ortlearn.graphs.nodes import all_nodes
 from ortlearn.learning_rates import LearningRateAdam
+from ortlearn.onnx_files.loading import read_onnx
 from ortlearn.onnx_files.weights import find_weights
 from ortlearn.runtime.devices import Device
 from ortlearn.runtime.sessions import make_session
@@ -64,7 +65,7 @@ class Attempt:
 
 def attempt(path: Path) -> Attempt:
     """Read, differentiate and train a file."""
-    file = onnx.load(str(path))
+    file, _ = read_onnx(path)
     found = Attempt(
         max((item.version for item in file.opset_import if item.domain in ("", "ai.onnx")), default=0),
         dict(Counter(node.op_type for node in all_nodes(file.graph))),

@@ -9,6 +9,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.metaestimators import available_if
 
 from .. import conversion
+from ..exceptions import ConversionError
 
 if TYPE_CHECKING:
     from onnx import ModelProto
@@ -59,15 +60,12 @@ def _described(estimator: Any) -> Any:
 
 
 def _describe(source: ModelProto | bytes | bytearray) -> str:
-    from google.protobuf.message import DecodeError
-    from onnx import ModelProto
+    from ..onnx_files.loading import read_onnx
 
-    if isinstance(source, ModelProto):
-        return f"<ONNX model: {_summary(source)}>"
-    size = f"{len(source)} bytes"
+    size = f"{len(source)} bytes" if isinstance(source, bytes | bytearray) else ""
     try:
-        return f"<ONNX model of {size}: {_summary(ModelProto.FromString(bytes(source)))}>"
-    except DecodeError:
+        return f"<ONNX model{size and f' of {size}'}: {_summary(read_onnx(source)[0])}>"
+    except ConversionError:
         return f"<{size}, not an ONNX model>"
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import numpy as np
 import onnx
 import pytest
@@ -246,3 +249,20 @@ def test_other_objects_are_no_files(source):
     for open_source in (onnx_files.open, lambda value: onnx_files.replace_head(value, "x", 2)):
         with pytest.raises(ConversionError, match=r"(None|3|Ridge\(\)) is not an ONNX file: pass its path"):
             open_source(source)
+
+
+#: Files that parse ONNX messages: the reader of files, and formats of ortlearn with checksums.
+READERS = {
+    "onnx_files/loading.py",
+    "saving/decoder.py",
+    "saving/package_files.py",
+    "callbacks/checkpoint_files.py",  # metadata
+    "runtime/deployment.py",  # what onnxruntime has just written
+}
+
+
+def test_files_of_users_are_read_in_one_place():
+    root = Path(onnx_files.__file__).parent.parent
+    parses = re.compile(r"\bonnx\.load\w*\(|load_model_from_string|ModelProto\.FromString")
+    found = {str(path.relative_to(root)) for path in root.rglob("*.py") if parses.search(path.read_text())}
+    assert {name.replace("\\", "/") for name in found} == READERS

@@ -11,10 +11,12 @@ from ortlearn.learning_rates import LearningRateAdam, LearningRateSGDNesterov
 from ortlearn.losses import FunctionLoss
 from ortlearn.penalties import ElasticPenalty
 from ortlearn.runtime.devices import Device
+from ortlearn.runtime.sessions import make_session
 from ortlearn.training.loop import run_training
 from ortlearn.training.settings import LoopSettings
 from ortlearn.training.state import TrainingState
 from ortlearn.training.steps.forward_backward_step import ForwardBackwardStep
+from ortlearn.training.steps.single_graph_step import SingleGraphStep
 from tests.training.examples import FourCallStep
 
 FLOAT, CPU = 1, Device("cpu")
@@ -93,9 +95,6 @@ def test_other_samples_and_sizes_of_batch(make_network, samples):
 
 
 def test_loss_in_python_needs_four_calls(make_network, samples):
-    def half_square(expected, predicted):
-        return (predicted - expected)[:, 0] ** 2 / 2, predicted - expected
-
     assert n_calls(ForwardBackwardStep(make_network(), CPU), samples) == 2
     assert n_calls(ForwardBackwardStep(make_network(loss=FunctionLoss(half_square)), CPU), samples) == 4
 
@@ -125,3 +124,60 @@ def test_the_cpp_builder_needs_four_calls(make_network, samples):
     assert n_calls(ForwardBackwardStep(two, CPU), samples) == 2
     step = ForwardBackwardStep(four, CPU)
     assert n_calls(step, samples) == 4 and set(step.graphs()) >= {"training", "loss", "update"}
+
+
+def half_square(expected, predicted):
+    """Return a loss that is written in Python, and its gradient."""
+    return (predicted - expected)[:, 0] ** 2 / 2, predicted - expected
+
+
+def run_apart(step, data, size, rate):
+    """Return objectives and carried values of batches whose graphs are run one by one, on new tensors."""
+    sessions = {name: make_session(model, CPU) for name, model in step.graphs().items()}
+    order = ["training", "loss", "backward", "update"] if "update" in sessions else list(sessions)
+    init = step.task.update.learning_rate.init
+    first = {item: START[item.weight] for item in step.carried}
+    values = {i.source: array if i.state is None else init(array)[i.state] for i, array in first.items()}
+    objectives = []
+    for samples in np.arange(len(data)).reshape(-1, size):
+        columns = step.task.columns(data)
+        values |= columns if step.plan.gathers else {name: a[samples] for name, a in columns.items()}
+        values |= {"ortlearn_rows": samples, "ortlearn_rate": np.array(rate, np.float32)}
+        terms = []
+        for name in order:
+            if name not in sessions:
+                losses, slopes = half_square(values[step.task.objective.label], values["score"])
+                shares = np.ones_like(losses) / np.float32(len(samples))
+                found = {"ortlearn_objective": float(losses @ shares), "score_grad": slopes * shares[:, None]}
+            else:
+                inputs = {value.name: values[value.name] for value in sessions[name].get_inputs()}
+                names = [value.name for value in sessions[name].get_outputs()]
+                found = dict(zip(names, sessions[name].run(None, inputs), strict=True))
+            values |= found
+            terms += [float(found[own]) for own in ("ortlearn_objective", "ortlearn_penalty") if own in found]
+        objectives.append(sum(terms))
+        values |= {item.source: values[item.result] for item in step.carried}
+    return objectives, {(item.weight, item.state): values[item.source] for item in step.carried}
+
+
+@pytest.mark.parametrize("rate", [LearningRateAdam(), LearningRateSGDNesterov(eta0=0.05)])
+@pytest.mark.parametrize(
+    ("kind", "changes"),
+    [
+        (SingleGraphStep, {}),
+        (ForwardBackwardStep, {}),
+        (FourCallStep, {}),
+        (ForwardBackwardStep, {"loss": FunctionLoss(half_square)}),
+    ],
+    ids=["one", "two", "four", "python"],
+)
+def test_bound_calls_give_the_bits_of_graphs_that_are_run_apart(make_network, samples, kind, changes, rate):
+    step = kind(make_network(learning_rate=rate, penalty=ElasticPenalty(0.01, 0.02), **changes), CPU)
+    data = samples.take(np.arange(20))
+    buffers = step.start(data, [5], START)
+    step.set_rate(0.05)
+    found = step.run_epoch(np.arange(20), 5, buffers)
+    objectives, carried = run_apart(step, data, 5, 0.05)
+    assert found.tolist() == objectives
+    for key, array in buffers.read().items():
+        np.testing.assert_array_equal(array, carried[key], err_msg=str(key))
