@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from ortlearn.comparison.evidence import best_of, bounded, improves
-from ortlearn.comparison.shifts import VALUES, best_shift
 
 NOISE = np.random.default_rng(0).normal(size=400)
 
@@ -65,24 +64,3 @@ def test_a_mean_alone_improves_if_it_decreases(evidence):
         assert not improves(before - after, evidence=evidence)
     for before, after in ((1.0, np.nextafter(1.0, 0.0)), (np.inf, 1.0), (1e-320, 0.0)):
         assert improves(before - after, evidence=evidence)
-
-
-@pytest.mark.parametrize("n_samples", [1, 7, VALUES, 50 * VALUES])
-def test_best_shift_has_the_lowest_loss_of_all_candidates(n_samples):
-    rng = np.random.default_rng(n_samples)
-    residuals, weights = rng.normal(3.0, 1e-7, n_samples), rng.uniform(0.1, 2.0, n_samples)
-    calls = []
-
-    def losses_at(values):
-        calls.append(len(values))
-        away = residuals[:, np.newaxis] - values
-        return np.maximum(0.8 * away, -0.2 * away)
-
-    found = best_shift(losses_at, residuals, weights)
-    if n_samples == 1:
-        assert found == 0 and not calls
-        return
-    order = np.argsort(residuals)
-    shares = np.cumsum(weights[order]) / weights.sum()
-    assert found == residuals[order][np.searchsorted(shares, 0.8)]  # the weighted quantile
-    assert max(calls) <= VALUES and len(calls) <= 3

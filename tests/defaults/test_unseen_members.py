@@ -22,6 +22,7 @@ from sklearn.tree import DecisionTreeRegressor
 from ortlearn import OrtGradientOptimizer
 from ortlearn.conversion import explain
 from ortlearn.fitting.leaves.estimates import LeafEstimates
+from ortlearn.fitting.leaves.shifts import VALUES, best_shift
 from ortlearn.fitting.run import new_step
 from ortlearn.fitting.start import new_start
 from ortlearn.fitting.validation import Validation
@@ -189,3 +190,24 @@ def test_held_out_samples_that_all_trees_have_seen_do_not_count():
     losses = (trees.mean(axis=1) - Y[:200]) ** 2 / 2  # all trees have seen all of these
     found = validation(rows[is_seen]).loss(start.weights)
     assert found == pytest.approx(losses[is_seen].mean(), rel=1e-6)
+
+
+@pytest.mark.parametrize("n_samples", [1, 7, VALUES, 50 * VALUES])
+def test_best_shift_has_the_lowest_loss_of_all_candidates(n_samples):
+    rng = np.random.default_rng(n_samples)
+    residuals, weights = rng.normal(3.0, 1e-7, n_samples), rng.uniform(0.1, 2.0, n_samples)
+    calls = []
+
+    def losses_at(values):
+        calls.append(len(values))
+        away = residuals[:, np.newaxis] - values
+        return np.maximum(0.8 * away, -0.2 * away)
+
+    found = best_shift(losses_at, residuals, weights)
+    if n_samples == 1:
+        assert found == 0 and not calls
+        return
+    order = np.argsort(residuals)
+    shares = np.cumsum(weights[order]) / weights.sum()
+    assert found == residuals[order][np.searchsorted(shares, 0.8)]  # the weighted quantile
+    assert max(calls) <= VALUES and len(calls) <= 3

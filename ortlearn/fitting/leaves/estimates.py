@@ -17,7 +17,6 @@ import numpy as np
 from scipy.sparse import csr_matrix
 
 from ...comparison.measures import Weights, weights_of
-from ...comparison.shifts import VALUES
 from ...data.samples import Data
 from ...inference.score_runner import ScoreRunner
 from ...problem.configuration import Runtime
@@ -25,7 +24,7 @@ from ...problem.problem import Problem
 from ...training.graphs.names import MEMBERS
 from ...training.graphs.task import TrainingTask
 from ...training.optimisations.table_rows import looked_up_tables
-from .shifts import losses_at, shifted
+from .shifts import VALUES, losses_at, shifted
 from .unseen_members import members_of
 
 __all__ = ["LeafEstimates"]
@@ -147,7 +146,7 @@ class LeafEstimates:
         found = []
         for output, residuals in enumerate((data.y.reshape(scores.shape) - scores).T):
             values = np.unique(np.quantile(residuals[weights > 0], np.linspace(0, 1, size)))
-            losses = losses_at(self.runner, scores, output, values, data)
+            losses = losses_at(self.runner, data, scores, output, values)
             mean = (weights @ losses) / weights.sum()
             found.append(_Curves(values.astype(np.float64), self._local(data, losses, mean), mean))
         return found
