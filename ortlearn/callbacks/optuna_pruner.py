@@ -39,7 +39,7 @@ class OptunaPruner:
     >>> optuna.create_study(direction="maximize").optimize(objective, n_trials=20)  # doctest: +SKIP
     """
 
-    def __init__(self, trial: Any, monitor: str = "validation_score") -> None:
+    def __init__(self, trial: Any, *, monitor: str = "validation_score") -> None:
         self.trial = trial
         self.monitor = monitor
 

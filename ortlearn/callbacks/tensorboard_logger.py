@@ -34,14 +34,14 @@ class TensorBoardLogger:
     """
 
     def __init__(self, folder: str | os.PathLike) -> None:
-        self.folder = Path(folder)
+        self.folder = folder
         self._writers: dict[Any, Any] = {}
 
     def setup(self, estimator: Any, context: Any) -> None:
         """Open the event file of a training."""
         check_trainer(self, estimator)
         writer = imported("tensorboardX", "tensorboard", self).SummaryWriter
-        self._writers[call_key(context)] = writer(str(self.folder.joinpath(*run_name(context))))
+        self._writers[call_key(context)] = writer(str(Path(self.folder, *run_name(context))))
 
     def on_fit_task_begin(self, estimator: Any, context: Any) -> None:
         """Do nothing."""

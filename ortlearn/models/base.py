@@ -80,7 +80,7 @@ class ModelDefinition:
     selects_columns = False
     #: Whether the graph computes the same floating-point numbers as scikit-learn, if its children do.
     exact = False
-    #: Whether its parts receive the samples, each in the type that it needs.
+    #: Whether its parts receive the samples, each in the type that it needs: it casts none itself.
     passes_samples = False
     #: Whether missing values are passed through.
     keeps_missing = False
@@ -177,7 +177,8 @@ class ModelDefinition:
     def needs_float64(self, model: Any, computed: bool) -> bool | None:
         """Return whether a fitted estimator compares float64 samples with thresholds; None: if a child does.
 
-        ``computed`` is whether steps before it compute the samples.
+        ``computed`` is whether steps before it compute the samples. Only the samples of this part keep their
+        type: a form that is ``wide`` needs float64 in the whole graph.
         """
         return None
 

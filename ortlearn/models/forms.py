@@ -40,7 +40,8 @@ class Form:
 
     #: Expression of the form, with ``{}`` for the attribute.
     text = "{}"
-    #: Whether predictions depend on digits of its products that only float64 has.
+    #: Whether predictions depend on digits of its products that only float64 has: the whole graph is then
+    #: float64, while ``needs_float64`` of a definition is about the samples that one part compares.
     wide = False
 
     def forward(self, value: np.ndarray) -> np.ndarray:

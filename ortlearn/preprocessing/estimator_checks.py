@@ -53,7 +53,7 @@ def target_tags(estimator: Any) -> TargetTags:
 
 
 def last_step(estimator: Any) -> Any:
-    """Return the last estimator of nested pipelines, without idle steps."""
+    """Return the last estimator of nested pipelines, without idle steps: the model that predicts."""
     while isinstance(estimator, Pipeline):
         steps = working_steps(estimator)
         estimator = steps[-1][1] if steps else None

@@ -46,7 +46,11 @@ def _passes_check(estimator: Any) -> bool:
 
 
 def final_step(estimator: BaseEstimator) -> Any:
-    """Return the last step of a pipeline, or the estimator itself."""
+    """Return the last step of a pipeline, whose X is :func:`after_steps`, or the estimator itself.
+
+    It is what a fit of the pipeline fits, so steps of a nested pipeline are not searched. For questions about
+    the model that predicts, ``last_step`` searches them.
+    """
     return estimator.steps[-1][1] if isinstance(estimator, Pipeline) else estimator
 
 
