@@ -19,8 +19,7 @@ from ..models.registry import inner_part
 from ..preprocessing.columns import count_samples
 from ..preprocessing.initial_fit import after_steps, fit_clone, is_fitted
 from ..problem.configuration import Configuration
-from ..problem.input_validation import read_samples
-from ..problem.objective_weights import data_of
+from ..problem.objective_weights import read_data
 from ..problem.problem import Problem
 from ..problem.samples import Samples
 from ..quiet import quiet
@@ -237,7 +236,7 @@ class TreeStream:
     def _losses(self, scores: list[np.ndarray], samples: Samples) -> np.ndarray:
         """Return the losses of some scores, float64 of shape (n_scores, n_samples)."""
         problem = self.start.problem
-        data = data_of(problem, read_samples(problem, samples.X, self.start.features), samples)
+        data = read_data(problem, samples, self.start.features)
         runner = ScoreRunner(problem.task(False), self.configuration.runtime)
         return np.array([runner.losses(own.astype(problem.dtype), data) for own in scores], dtype=np.float64)
 

@@ -22,7 +22,7 @@ from ..problem.automatic import automatic_batch_size, warn_of_ignored_parameters
 from ..problem.boosted_stages import is_grown
 from ..problem.configuration import Configuration, Runtime
 from ..problem.input_validation import InputFeatures, as_column, matrix_of, read_before_fit, read_samples
-from ..problem.objective_weights import data_of
+from ..problem.objective_weights import data_of, read_data
 from ..problem.problem import Problem
 from ..problem.samples import Samples, check_lengths
 from ..targets.encoding import check_numbers, single_class
@@ -206,7 +206,7 @@ def next_start(
     total = state.penalty_weight if total_weight is None else total_weight
     configuration = configuration.in_batches(last.problem.updates.batch_size)
     problem = last.problem.reconfigured(configuration, y, weights, total)
-    data = data_of(problem, read_samples(problem, samples.X, last.features), samples)
+    data = read_data(problem, samples, last.features)
     if problem.trainable.scores is not None and None in problem.trainable.scores.shape[1:]:
         _check_shape_of_scores(problem, data, configuration.runtime)
     return Start(problem, last.features, data, state)

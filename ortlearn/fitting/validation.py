@@ -16,8 +16,8 @@ from ..inference.running import LiveInference
 from ..inference.score_runner import ScoreRunner
 from ..preprocessing.columns import count_samples
 from ..problem.configuration import Configuration
-from ..problem.input_validation import InputFeatures, read_samples
-from ..problem.objective_weights import data_of
+from ..problem.input_validation import InputFeatures
+from ..problem.objective_weights import read_data
 from ..problem.problem import Problem
 from ..problem.samples import Samples, check_lengths
 from ..targets.encoding import check_labels
@@ -102,13 +102,13 @@ class Validation(BaseValidation):
         check_labels(samples.y, "y_val")
         check_validation_classes(samples.y, problem.targets.classes)
         check_lengths(samples.X, samples.y)
-        data = data_of(problem, read_samples(problem, samples.X, start.features), samples)
+        data = read_data(problem, samples, start.features)
         data = data if members is None else with_members(data, members)
         return cls(configuration, problem, start.features, samples, data, as_estimator)
 
     def of_model(self, problem: Problem, features: InputFeatures) -> Validation:
         """Return the validation of another model on the same samples."""
-        data = data_of(problem, read_samples(problem, self.samples.X, features), self.samples)
+        data = read_data(problem, self.samples, features)
         return Validation(self._configuration, problem, features, self.samples, data, self._as_estimator)
 
     def texts(self) -> dict[str, str]:

@@ -9,8 +9,7 @@ import numpy as np
 
 from ..data.samples import Data
 from ..exceptions import PackageError
-from ..problem.input_validation import read_samples
-from ..problem.objective_weights import data_of
+from ..problem.objective_weights import data_of, read_data
 from ..problem.samples import Samples, check_lengths
 from ..saving.tensors import pack_tensors
 from ..training.graphs.averaging import averages
@@ -37,7 +36,7 @@ def example_of(package: Package, example: tuple[Any, Any] | None) -> Data | None
         X, y = example
         check_lengths(X, y)
         y = y if package.units is None else package.units.standardised(y)
-        return data_of(problem, read_samples(problem, X, fitted.features), Samples(X, y, None))
+        return read_data(problem, Samples(X, y, None), fitted.features)
     if not problem.trainable.takes_numbers or fitted.features.count is None:
         return None
     rng = np.random.default_rng(0)

@@ -11,10 +11,11 @@ from ..exceptions import ConversionError
 from ..targets.class_weights import times_class_weights, weights_with_classes
 from ..targets.label_arrays import not_one_per_sample, per_position
 from ..targets.weight_sums import scale_of
+from .input_validation import InputFeatures, read_samples
 from .problem import Problem
 from .samples import Samples
 
-__all__ = ["data_of", "objective_weights"]
+__all__ = ["data_of", "objective_weights", "read_data"]
 
 
 def data_of(problem: Problem, rows: Any, samples: Samples) -> Data:
@@ -23,6 +24,11 @@ def data_of(problem: Problem, rows: Any, samples: Samples) -> Data:
     labels = problem.encoder.encode(samples.y, n_samples)
     weights = samples.with_checked_weights().sample_weight
     return Data(rows, labels, objective_weights(problem, samples.y, weights, n_samples))
+
+
+def read_data(problem: Problem, samples: Samples, features: InputFeatures) -> Data:
+    """Validate samples as those with these features, and return them as inputs of the graph."""
+    return data_of(problem, read_samples(problem, samples.X, features), samples)
 
 
 def objective_weights(
