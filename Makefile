@@ -51,7 +51,7 @@ $(DOCS_STAMP): $(STAMP)
 	@touch $@
 
 $(OTHERS_STAMP): $(STAMP)
-	$(BIN)/python -m pip install --quiet -e ".[others,mlflow,tensorboard,optuna]"
+	$(BIN)/python -m pip install --quiet -e ".[others,mlflow,tensorboard,optuna,river]"
 	@touch $@
 
 # Tools of a release have their own environment.

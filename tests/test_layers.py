@@ -89,6 +89,7 @@ RESTRICTED = {
     "jax": {"functions.jax_bridge"},
     "mlflow": {"callbacks.mlflow_logger"},
     "optuna": {"callbacks.optuna_pruner"},
+    "river": {"callbacks.stream_monitor"},
     "matplotlib": {"inspection.axes", "lifecycle.cards"},
     "pandas": {
         *("evaluation.data_files", "evaluation.frames", "evaluation.table_checks", "fitting.growth"),
@@ -97,7 +98,7 @@ RESTRICTED = {
     },
     "pyarrow": {"data.tables", "data.arrow", "evaluation.arrow_files"},
     "torch": {"functions.torch_bridge"},
-    "skops": {"evaluation.model_files", "cli.train", "saving.sklearn_objects"},
+    "skops": {"evaluation.model_files", "cli.train", "lifecycle.cards", "saving.sklearn_objects"},
 }
 FORBIDDEN = ("onnxruntime.training",)
 

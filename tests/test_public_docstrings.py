@@ -64,7 +64,7 @@ INTERNAL = {
         *("LearningRateMonitor.on_fit_task_begin", "LearningRateMonitor.on_fit_task_end"),
         *(
             f"{name}.{hook}"
-            for name in ("MLflowLogger", "OptunaPruner", "TensorBoardLogger")
+            for name in ("MLflowLogger", "OptunaPruner", "StreamMonitor", "TensorBoardLogger")
             for hook in ("setup", "teardown", "on_fit_task_begin", "on_fit_task_end")
         ),
         *("ModelCheckpoint.setup", "ModelCheckpoint.teardown", "ModelCheckpoint.path_to_resume"),

@@ -88,6 +88,12 @@ class FitTask(_Task):
                 return found
         return None
 
+    @property
+    def restarts(self) -> bool:
+        """Whether a callback wants a call of ``partial_fit`` to begin with the weights alone."""
+        callbacks = getattr(self._estimator, "_skl_callbacks", ())
+        return any(getattr(callback, "restarts", False) for callback in callbacks)
+
     def observer(
         self, name: str, state: TrainingState, model_after: Callable[[TrainingState], FittedModel]
     ) -> Observer:

@@ -92,6 +92,8 @@ class Trainer:
         if call.task is not None:
             call.task.begin(first)
         start = given.start(beginning)
+        if not is_fit and call.task is not None and call.task.restarts:
+            start = replace(start, state=start.state.restarted())
         if is_fit and self._grown_source is not None:
             start = replace(start, state=replace(start.state, grown=True))
         warm = given.warm_start(call, start) if is_fit else None

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from .graph_plot import plot_graph
 from .intervals import CoverageDisplay, IntervalDisplay
+from .stream_display import StreamDisplay
 from .training_curve import TrainingCurveDisplay
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from .gradient_display import InputGradientDisplay
     from .gradients import input_gradient, smooth_gradient
     from .integrated import IntegratedGradients, integrated_gradients
+    from .weight_display import WeightChangesDisplay
 
 __all__ = [
     "Counterfactuals",
@@ -27,8 +29,10 @@ __all__ = [
     "InputGradientDisplay",
     "IntegratedGradients",
     "IntervalDisplay",
+    "StreamDisplay",
     "TrainingCurveDisplay",
     "WeightChange",
+    "WeightChangesDisplay",
     "adversarial_radius",
     "counterfactual",
     "input_gradient",
@@ -44,6 +48,7 @@ _MODULES = {
     "InputGradientDisplay": "gradient_display",
     "IntegratedGradients": "integrated",
     "WeightChange": "changed_weights",
+    "WeightChangesDisplay": "weight_display",
     "adversarial_radius": "adversarial",
     "counterfactual": "counterfactuals",
     "input_gradient": "gradients",

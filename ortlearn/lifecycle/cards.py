@@ -1,17 +1,23 @@
-"""Model cards: what was done to a model, as one HTML file without external resources, and as Markdown."""
+"""Model cards: what was done to a model, as one HTML file without external resources, and as Markdown.
+
+Markdown has the sections of skops' model cards if skops is installed.
+"""
 
 from __future__ import annotations
 
 import io
 import platform
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from html import escape
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import numpy as np
 
-from ..inspection.changed_weights import weight_changes
+from ..inspection.changed_weights import WeightChange, weight_changes
+from ..inspection.weight_display import WeightChangesDisplay
+from .drift import ColumnDrift
 from .results import Adaptation
 
 __all__ = ["cards", "html_card", "markdown_card"]
@@ -26,28 +32,37 @@ td,th{border-bottom:1px solid #ddd;padding:.2em .8em;text-align:left}
 td+td,th+th{text-align:right}.promoted{color:#17692b}.kept{color:#555}.refused{color:#a12}svg{max-width:100%}"""
 
 Rows = Sequence[Sequence[str]]
-Sections = list[tuple[str, list[str], Rows]]
+#: Title, sentences, the rows of a table, the first one of titles, and the function that draws a picture.
+Sections = list[tuple[str, list[str], Rows, Callable[[Any], Any] | None]]
+#: Places of sections in skops' model cards; others are below the first one.
+DESCRIPTION = "Model description"
+PLACES = {
+    "Outcome": DESCRIPTION,
+    "Scores on held-out samples": f"{DESCRIPTION}/Evaluation Results",
+    "Groups": f"{DESCRIPTION}/Evaluation Results/Groups",
+    "Candidates": f"{DESCRIPTION}/Training Procedure",
+    "Parameters": f"{DESCRIPTION}/Training Procedure/Hyperparameters",
+}
 
 
 def sections(found: Adaptation) -> Sections:
-    """Return the parts of a card: title, sentences, and the rows of a table, the first one of titles."""
-    result: Sections = [("Outcome", _outcome(found), [])]
+    """Return the parts of a card."""
+    result: Sections = [("Outcome", _outcome(found), [], None)]
     if found.verdict is not None:
-        result.append(("Scores on held-out samples", [], _scores(found.verdict)))
+        result.append(("Scores on held-out samples", [], _scores(found.verdict), None))
         if found.verdict.groups:
             rows = [(group, _number(gain)) for group, gain in found.verdict.groups.items()]
-            result.append(("Groups", [], [("group", f"gain of {found.verdict.metric}"), *rows]))
-    losses = [(name, _number(loss)) for name, loss in found.losses.items()]
-    result.append(("Candidates", ["Mean loss in cross-validation."], [("candidate", "loss"), *losses]))
+            result.append(("Groups", [], [("group", f"gain of {found.verdict.metric}"), *rows], None))
+    losses = [("candidate", "loss"), *((name, _number(loss)) for name, loss in found.losses.items())]
+    result.append(("Candidates", ["Mean loss in cross-validation."], losses, None))
     if found.drift is not None:
         result += _drift(found.drift)
-    changes = _changes(found)
-    if changes:
-        titles = ("weight", "norm of the change", "relative to the weight", "largest change")
-        result.append(("Changed weights", [], [titles, *changes]))
+    if found.candidate == "warm_start":
+        changes = weight_changes(found.old.source, found.new.source, found.old.features(found.samples))
+        result.append(("Changed weights", [], _changes(changes[:SHOWN]), partial(_draw_changes, changes)))
     parameters = [(name, repr(value)) for name, value in found.parameters.items()]
-    result.append(("Parameters", [], [("parameter", "value"), *parameters]))
-    result.append(("Versions", [], [("package", "version"), *_versions()]))
+    result.append(("Parameters", [], [("parameter", "value"), *parameters], None))
+    result.append(("Versions", [], [("package", "version"), *_versions()], None))
     return result
 
 
@@ -58,9 +73,9 @@ def cards(found: Adaptation) -> dict[str, str]:
 
 
 def html_card(found: Adaptation, known: Sections | None = None) -> str:
-    """Return a card as an HTML file; it has a picture of drifts if matplotlib is installed."""
+    """Return a card as an HTML file; it has pictures if matplotlib is installed."""
     parts = []
-    for title, sentences, rows in sections(found) if known is None else known:
+    for title, sentences, rows, draw in sections(found) if known is None else known:
         parts.append(f"<h2>{escape(title)}</h2>")
         parts += [f"<p>{escape(sentence)}</p>" for sentence in sentences]
         if rows:
@@ -69,8 +84,8 @@ def html_card(found: Adaptation, known: Sections | None = None) -> str:
                 for kind, row in zip(["th"] + ["td"] * (len(rows) - 1), rows, strict=True)
             ]
             parts.append(f"<table>{''.join(lines)}</table>")
-        if title == "Drift of columns":
-            parts.append(_picture(found))
+        if draw is not None:
+            parts.append(_picture(draw, len(rows) - 1))
     return (
         f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{escape(_title(found))}</title>'
         f"<style>{STYLE}</style></head><body><h1>{escape(_title(found))}: "
@@ -82,15 +97,27 @@ def markdown_card(found: Adaptation, known: Sections | None = None) -> str:
     """Return a card as Markdown, with the metadata that model hubs read."""
     lines = ["---", "library_name: ortlearn", "tags:", "- onnx", f"- {found.old.task}", "---", ""]
     lines += [f"# {_title(found)}: {found.outcome}", ""]
-    for title, sentences, rows in sections(found) if known is None else known:
-        lines += [f"## {title}", ""]
-        for sentence in sentences:
-            lines += [_plain(sentence), ""]
-        if rows:
-            cells = [[_plain(cell) for cell in row] for row in rows]
-            lines += [f"| {' | '.join(cells[0])} |", f"|{'---|' * len(cells[0])}"]
-            lines += [f"| {' | '.join(row)} |" for row in cells[1:]]
-            lines.append("")
+    texts = {
+        title: _markdown(sentences, rows)
+        for title, sentences, rows, _ in (sections(found) if known is None else known)
+    }
+    try:
+        from skops.card import Card
+    except ImportError:
+        return "\n".join(lines + [f"## {title}\n\n{text}\n" for title, text in texts.items()])
+    card = Card(None, template=None, model_diagram=False)
+    for title, text in texts.items():
+        card.add(**{PLACES.get(title, f"{DESCRIPTION}/{title}"): text})
+    return "\n".join(lines) + card.render()
+
+
+def _markdown(sentences: list[str], rows: Rows) -> str:
+    """Return sentences and a table."""
+    lines = [line for sentence in sentences for line in (_plain(sentence), "")]
+    if rows:
+        cells = [[_plain(cell) for cell in row] for row in rows]
+        lines += [f"| {' | '.join(row)} |" for row in cells]
+        lines.insert(len(lines) - len(cells) + 1, f"|{'---|' * len(cells[0])}")
     return "\n".join(lines)
 
 
@@ -162,7 +189,8 @@ def _drift(drift: Any) -> Sections:
             f"A classifier tells new samples from the reference with accuracy {test.accuracy:.3f} (p-value "
             f"{_number(test.p_value)}), by the columns {first}."
         )
-    result: Sections = [("Drift of columns", sentences, [titles, *rows])]
+    picture = partial(_draw_drift, drift.columns[:SHOWN])
+    result: Sections = [("Drift of columns", sentences, [titles, *rows], picture)]
     if drift.scores:
         names = list(next(iter(drift.scores.values())))
         table = [
@@ -172,19 +200,18 @@ def _drift(drift: Any) -> Sections:
             )
             for name in names
         ]
-        result.append(("Scores of the old model", [], [("metric", *drift.scores), *table]))
+        result.append(("Scores of the old model", [], [("metric", *drift.scores), *table], None))
     return result
 
 
-def _changes(found: Adaptation) -> Rows:
-    """Return the weights that a warm start has changed most."""
-    if found.candidate != "warm_start":
-        return []
-    changes = weight_changes(found.old.source, found.new.source, found.old.features(found.samples))
-    return [
+def _changes(changes: list[WeightChange]) -> Rows:
+    """Return the table of changed weights."""
+    titles = ("weight", "norm of the change", "relative to the weight", "largest change")
+    rows = [
         (change.name, _number(change.norm), _number(change.relative), _number(change.largest))
-        for change in changes[:SHOWN]
+        for change in changes
     ]
+    return [titles, *rows]
 
 
 def _versions() -> list[tuple[str, str]]:
@@ -197,23 +224,30 @@ def _versions() -> list[tuple[str, str]]:
     return rows
 
 
-def _picture(found: Adaptation) -> str:
-    """Return bars of the stability index as SVG; empty without matplotlib."""
+def _picture(draw: Callable[[Any], Any], n_bars: int) -> str:
+    """Return a picture with bars as SVG; empty without matplotlib."""
     try:
         from matplotlib.figure import Figure
     except ImportError:
         return ""
-    assert found.drift is not None
-    items = found.drift.columns[:SHOWN]
-    figure = Figure(figsize=(7, 0.6 + 0.28 * len(items)), layout="constrained")
-    axes = figure.subplots()
-    colors = ["#c44" if item.drifted else "#999" for item in items]
-    places = np.arange(len(items))
-    axes.barh(places, [item.stability for item in items], color=colors)
-    axes.set_yticks(places, [item.name[:30] for item in items])
-    axes.invert_yaxis()
-    axes.set_xlabel("population stability index (red: drifted)")
+    figure = Figure(figsize=(7, 0.6 + 0.28 * n_bars), layout="constrained")
+    draw(figure.subplots())
     content = io.StringIO()
     figure.savefig(content, format="svg", metadata={"Date": None})
     text = content.getvalue()
     return text[text.index("<svg") :]
+
+
+def _draw_drift(columns: list[ColumnDrift], axes: Any) -> None:
+    """Draw bars of the stability index."""
+    places = np.arange(len(columns))
+    colors = ["#c44" if item.drifted else "#999" for item in columns]
+    axes.barh(places, [item.stability for item in columns], color=colors)
+    axes.set_yticks(places, [item.name[:30] for item in columns])
+    axes.invert_yaxis()
+    axes.set_xlabel("population stability index (red: drifted)")
+
+
+def _draw_changes(changes: list[WeightChange], axes: Any) -> None:
+    """Draw bars of the changes of weights."""
+    WeightChangesDisplay(changes).plot(axes, most=SHOWN, color="#69c")

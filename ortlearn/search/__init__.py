@@ -4,5 +4,6 @@
 """
 
 from .searches import OrtGridSearchCV, OrtRandomizedSearchCV
+from .suggestions import suggest
 
-__all__ = ["OrtGridSearchCV", "OrtRandomizedSearchCV"]
+__all__ = ["OrtGridSearchCV", "OrtRandomizedSearchCV", "suggest"]

@@ -99,6 +99,11 @@ class TrainingState:
             updated = coordinates.as_points(updated)
         return replace(self, coordinates=coordinates, updated=updated)
 
+    def restarted(self) -> TrainingState:
+        """Return the state of a new training that begins with these weights."""
+        state = self.with_weights(self.weights).in_coordinates(None)
+        return replace(state, updated=None, states={}, history=[], best=Best(), best_epoch=None)
+
     def without_progress(self) -> TrainingState:
         """Return the state as that of a complete call of ``fit``."""
         none: dict[str, Any] = {"objectives": np.zeros(0), "shares": np.zeros(0), "recent": []}

@@ -1,5 +1,7 @@
 """Stories of an adaptation: better models are promoted, others kept or refused, and the result says why."""
 
+import sys
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -8,6 +10,7 @@ from sklearn.linear_model import Ridge
 from sklearn.metrics import balanced_accuracy_score
 
 from ortlearn import OrtGradientOptimizer
+from ortlearn.inspection import weight_changes
 from ortlearn.lifecycle import Gate, ModelFolder, adapt, promote
 from ortlearn.lifecycle.cards import html_card, markdown_card
 from tests.lifecycle.data import month, numbers
@@ -139,6 +142,31 @@ def test_cards_tell_the_result(new_concept):
     assert "http" not in html.replace("http://www.w3.org", "").replace("http://purl.org", "").replace(
         "http://creativecommons.org", ""
     ).replace("https://matplotlib.org", "")
+
+
+def test_markdown_has_the_sections_of_skops(new_concept, monkeypatch):
+    pytest.importorskip("skops.card")
+    text = markdown_card(new_concept)
+    with monkeypatch.context() as without:
+        without.setitem(sys.modules, "skops.card", None)
+        plain = markdown_card(new_concept)
+    assert "## Outcome" in plain and "| random_state | 0 |" in plain.partition("## Parameters")[2]
+    titles = [line for line in text.splitlines() if line.startswith("#")]
+    assert titles[0] == "# Adaptation of Pipeline: promoted"
+    places = ("# Model description", "## Evaluation Results", "## Training Procedure", "### Hyperparameters")
+    assert set(places) <= set(titles) and titles[1] == "# Model description"
+    part = text.partition("## Evaluation Results")[2].partition("\n#")[0]
+    assert f"{new_concept.verdict.scores['accuracy']['new']['value']:.4g}" in part
+    assert "| random_state | 0 |" in text.partition("### Hyperparameters")[2]
+    assert text.startswith("---\nlibrary_name: ortlearn\n")
+
+
+def test_card_shows_changed_weights(classifier):
+    found = adapt(classifier, month(1, sign=-1.0), candidates=["warm_start"])
+    assert "norm of the change, relative to the weight" in html_card(found)
+    part = markdown_card(found).partition("Changed weights")[2]
+    changes = weight_changes(found.old.source, found.new.source, month(1)[0])
+    assert f"| {changes[0].name} | {changes[0].norm:.4g} |" in part
 
 
 def test_card_escapes_names(classifier):

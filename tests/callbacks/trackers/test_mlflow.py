@@ -1,11 +1,18 @@
 """Trainings as runs of MLflow in a local folder: parameters, metrics, the model, and failures."""
 
+import os
+import signal
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 
-from ortlearn.callbacks import MLflowLogger
+from ortlearn import OrtGradientOptimizer
+from ortlearn.callbacks import MLflowLogger, PageHinkley, StreamMonitor
 
 pytest.importorskip("mlflow")
 from mlflow.tracking import MlflowClient  # noqa: E402
@@ -88,3 +95,63 @@ def test_training_out_of_time_is_a_killed_run_with_its_history(uri, trainer, dat
     client = MlflowClient(tracking_uri=uri)
     assert client.get_run(logger.run_ids[0]).info.status == "KILLED"
     assert len(client.get_metric_history(logger.run_ids[0], "loss")) == trainer.n_iter_
+
+
+PROGRAM = """
+import sys
+from sklearn.datasets import load_wine
+from sklearn.linear_model import LogisticRegression
+from ortlearn import OrtGradientOptimizer
+from ortlearn.callbacks import MLflowLogger
+
+class Ready:
+    def setup(self, estimator, context): pass
+    def on_fit_task_begin(self, estimator, context): pass
+    def teardown(self, estimator, context): pass
+    def on_fit_task_end(self, estimator, context):
+        if context.task_name == "epoch" and estimator.history_[-1]["epoch"] == 3:
+            print(logger.run_ids[0], flush=True)
+
+logger = MLflowLogger(sys.argv[1])
+trainer = OrtGradientOptimizer(LogisticRegression(), learning_rate="SGD", max_iter=10**7, random_state=0)
+trainer.set_callbacks(logger, Ready()).fit(*load_wine(return_X_y=True))
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="sends SIGINT")
+def test_ctrl_c_is_a_killed_run_with_its_history(uri):
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [sys.executable, "-W", "ignore", "-c", PROGRAM, uri]
+    with subprocess.Popen(command, env=environment, stdout=-1, stderr=-1, text=True) as child:
+        run_id = child.stdout.readline().strip()
+        child.send_signal(signal.SIGINT)
+        _, error = child.communicate(timeout=60)
+    assert error.strip().endswith("KeyboardInterrupt") and child.returncode != 0
+    client = MlflowClient(tracking_uri=uri)
+    run = client.get_run(run_id)
+    assert run.info.status == "KILLED" and run.info.end_time >= run.info.start_time
+    assert len(client.get_metric_history(run_id, "loss")) >= 3
+    assert not client.list_artifacts(run_id)
+
+
+def test_stream_that_drifts_and_stops(uri, data):
+    """Each call is a run that is finished; after a restart, epochs begin at 1 again."""
+    X, y = data
+    loggers = {reaction: MLflowLogger(uri, log_model=False) for reaction in ("restart", "stop")}
+    epochs = {}
+    for reaction, logger in loggers.items():
+        monitor = StreamMonitor(detector=PageHinkley(), on_drift=reaction)
+        stream = OrtGradientOptimizer(LogisticRegression(), learning_rate=0.1, random_state=0)
+        stream.set_callbacks(logger, monitor)
+        for call in range(14):
+            stream.partial_fit(X, (y + (call >= 10)) % 3, classes=[0, 1, 2])
+            if monitor.stopped:
+                break
+        assert [record["call"] for record in monitor.records if record["drift"]][:1] == [11]
+        client = MlflowClient(tracking_uri=uri)
+        assert {client.get_run(run).info.status for run in logger.run_ids} == {"FINISHED"}
+        steps = [client.get_metric_history(run, "loss") for run in logger.run_ids]
+        epochs[reaction] = [each[0].step for each in steps]
+        assert all(len(each) == 1 for each in steps)
+    assert epochs["stop"] == list(range(1, 12))
+    assert epochs["restart"][:11] == [*range(1, 11), 1]
