@@ -136,7 +136,7 @@ class Coordinates:
         for scale in self.scales:
             layer = slopes[scale.weight].reshape(scale.shape)
             if scale.intercept is not None:
-                layer = layer - np.outer(scale.mean, slopes[scale.intercept])
+                layer = layer - scale.mean[:, np.newaxis] * slopes[scale.intercept]
             found[scale.weight] = (layer / scale.spread[:, np.newaxis]).ravel()
         return found
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -237,10 +238,10 @@ class FullBatchStep:
 
     def _unpacked(self, vector: np.ndarray) -> dict[str, np.ndarray]:
         """Return the weights of a vector, with the rows of tables that it has."""
-        weights, start = {}, 0
         with np.errstate(over="ignore"):  # an overflow makes the objective non-finite, too
-            for name in self.task.graph.weights:
-                stop = start + int(np.prod(self._shapes[name], dtype=np.int64))
-                part = vector[start:stop].reshape(self._shapes[name])
-                weights[name], start = np.array(part, dtype=self.task.graph.dtype, order="C"), stop
+            vector = vector.astype(self.task.graph.dtype)
+        weights, start = {}, 0
+        for name in self.task.graph.weights:
+            stop = start + math.prod(self._shapes[name])
+            weights[name], start = vector[start:stop].reshape(self._shapes[name]), stop
         return weights
