@@ -121,7 +121,7 @@ def prune(
     if not is_onnx_source(model):
         check_is_fitted(model)
     check_not_empty(X)
-    shrink, size = _kind(model, leaves)
+    shrink, size, parts = _kind(model, leaves)
     (X_fit, y_fit), (X_test, y_test) = split_samples(X, y, held_out, random_state)
     options = {"max_iter": max_iter, "batch_size": batch_size, "random_state": random_state}
     training = Training(steps, options, eta0)
@@ -137,7 +137,7 @@ def prune(
                 break
             small = found
     (old, X_old), (new, X_new) = (as_file(one, X_test, fused=True) for one in (model, small))
-    layers = {size.__doc__ or "": f"{size(model)} -> {size(small)}"}
+    layers = {parts: f"{size(model)} -> {size(small)}"}
     made = None if is_onnx_source(model) else small
     return report([(File(old), X_old)], File(new), (X_new, y_test), random_state, layers=layers, model=made)
 
@@ -148,18 +148,18 @@ def _score(model: Any, X: Any, y: Any) -> float:
     return next(iter(File(file).metrics(samples, y).values()))(np.ones(len(y)))
 
 
-def _kind(model: Any, leaves: bool) -> tuple[Callable, Callable]:
-    """Return the function that shrinks a model, and the one that describes its size."""
+def _kind(model: Any, leaves: bool) -> tuple[Callable, Callable, str]:
+    """Return the function that shrinks a model, the one that returns its size, and what is counted."""
     last = last_step(model)
     if is_onnx_source(model) or isinstance(last, MLPClassifier | MLPRegressor):
-        return fewer_units, units
+        return fewer_units, units, "hidden units"
     forest = isinstance(getattr(last, "estimators_", None), list) and isinstance(last, BaseEnsemble)
     if isinstance(last, BaseDecisionTree) or (leaves and forest and hasattr(last, "ccp_alpha")):
-        return fewer_leaves, n_leaves
+        return fewer_leaves, n_leaves, "leaves"
     if forest and not hasattr(last, "estimator_weights_") and not leaves:
-        return fewer_trees, n_trees
+        return fewer_trees, n_trees, "trees"
     if hasattr(last, "coef_") and not hasattr(last, "support_vectors_") and not leaves:
-        return _fewer_features, _features
+        return _fewer_features, _features, "features"
     how = " by leaves" if leaves else ""
     raise ConversionError(
         f"{type(last).__name__} cannot be pruned{how}: networks, forests, bagging, "
@@ -169,7 +169,7 @@ def _kind(model: Any, leaves: bool) -> tuple[Callable, Callable]:
 
 
 def _features(model: Any) -> str:
-    """features"""  # noqa: D403 - the name of a row of the result
+    """Return the number of features of a linear model."""
     return str(np.shape(last_step(model).coef_)[-1])
 
 

@@ -19,12 +19,12 @@ HALVINGS = 40
 
 
 def n_trees(model: Any) -> str:
-    """trees"""  # noqa: D403 - the name of a row of the result
+    """Return the number of trees of an ensemble."""
     return str(len(last_step(model).estimators_))
 
 
 def n_leaves(model: Any) -> str:
-    """leaves"""  # noqa: D403 - the name of a row of the result
+    """Return the number of leaves of a tree, or of all trees of an ensemble."""
     return str(_count(_trees(last_step(model))))
 
 

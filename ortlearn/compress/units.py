@@ -39,7 +39,7 @@ class Training:
 
 
 def units(model: Any) -> str:
-    """hidden units"""  # noqa: D403 - the name of a row of the result
+    """Return the numbers of units of each hidden layer, or of channels."""
     if is_onnx_source(model):
         return ", ".join(str(group.count) for group in find_channels(load_onnx(model))[0])
     return ", ".join(str(coef.shape[1]) for coef in last_step(model).coefs_[:-1])
