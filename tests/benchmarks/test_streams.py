@@ -26,7 +26,7 @@ def test_files_sorted_by_label(tmp_path):
 @pytest.mark.slow
 def test_sheet_compares_both_sides():
     (sheet,) = bench.sheets(quick=True)
-    assert "20,000 rows" in sheet.text and [row[0] for row in sheet.rows] == [bench.MODELS[0]]
+    assert "20,000 samples" in sheet.text and [row[0] for row in sheet.rows] == [bench.MODELS[0]]
     ratio, memory = sheet.figures.values()
     assert sheet.rows[0][3:] == [f"{1 / ratio:.0%}", f"{memory:.0f} MiB"] and ratio > 0 and memory > 0
     assert len(sheet.header) == len(sheet.rows[0]) and "samples/s" in sheet.markdown()

@@ -34,7 +34,7 @@ def test_directions_and_bounds(increasing, bounds):
 def test_trained_levels_stay_monotonic_and_in_bounds(increasing, bounds):
     model = IsotonicRegression(increasing=increasing, out_of_bounds="clip", **bounds)
     model.fit(X, sign_of(increasing) * Y)
-    other = 3 * RNG.normal(size=60)
+    other = 3 * np.random.default_rng(1).normal(size=60)
     ours = OrtGradientOptimizer(
         model, warm_start=True, max_iter=30, learning_rate="Adam", keep_better=False, random_state=0
     ).fit(X, other)
