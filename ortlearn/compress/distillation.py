@@ -12,7 +12,7 @@ from .files import File, answer_metrics, check_not_empty, split_samples
 from .lessons import Answers, Lesson
 from .objectives import tempered
 from .results import Compressed, report
-from .teachers import Teachers, cross_fitted
+from .teachers import Teachers, cross_fitted_answers
 
 __all__ = ["distill"]
 
@@ -160,7 +160,7 @@ def _prepared(
         _, file, transform = lesson.taught(X, Answers(shown, shown, answered, 0.0, 0.0))
         return lambda X: teachers.of_model(File(file), transform(X))
 
-    fitted = cross_fitted(peer, X, y, teachers.classes is not None, FOLDS, seed)
+    fitted = cross_fitted_answers(peer, X, y, teachers.classes is not None, FOLDS, seed)
     if fitted is None:  # a class with few samples
         return Answers(own, labels, answered, 1 - LABELS), facts | {"alpha": 1 - LABELS}
     theirs, peers = fitted

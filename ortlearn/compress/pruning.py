@@ -17,10 +17,9 @@ from sklearn.utils.validation import check_is_fitted
 from ..exceptions import ConversionError
 from ..onnx_files.loading import is_onnx_source
 from ..preprocessing.estimator_checks import is_trainer
-from ..preprocessing.initial_fit import after_steps
+from ..preprocessing.initial_fit import after_steps, final_step
 from .files import File, as_file, check_not_empty, split_samples
 from .results import Compressed, report
-from .teachers import last_step
 from .trees import fewer_leaves, fewer_trees, n_leaves, n_trees
 from .units import Training, fewer_units, units
 
@@ -150,7 +149,7 @@ def _score(model: Any, X: Any, y: Any) -> float:
 
 def _kind(model: Any, leaves: bool) -> tuple[Callable, Callable, str]:
     """Return the function that shrinks a model, the one that returns its size, and what is counted."""
-    last = last_step(model)
+    last = final_step(model)
     if is_onnx_source(model) or isinstance(last, MLPClassifier | MLPRegressor):
         return fewer_units, units, "hidden units"
     forest = isinstance(getattr(last, "estimators_", None), list) and isinstance(last, BaseEnsemble)
@@ -170,12 +169,12 @@ def _kind(model: Any, leaves: bool) -> tuple[Callable, Callable, str]:
 
 def _features(model: Any) -> str:
     """Return the number of features of a linear model."""
-    return str(np.shape(last_step(model).coef_)[-1])
+    return str(np.shape(final_step(model).coef_)[-1])
 
 
 def _fewer_features(model: Any, X: Any, y: Any, share: float, training: Any) -> Any:
     """Keep the features with the largest coefficients, and fit a model on them."""
-    last, samples = last_step(model), after_steps(model, X)
+    last, samples = final_step(model), after_steps(model, X)
     count = max(1, round(np.shape(last.coef_)[-1] * (1 - share)))
     selector = SelectFromModel(last, prefit=True, threshold=-np.inf, max_features=count).fit(samples)
     fitted = clone(last).fit(selector.transform(samples), y)

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone, is_classifier
 from sklearn.model_selection import KFold, StratifiedKFold
-from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples
 
@@ -17,11 +16,11 @@ from ..exceptions import OrtlearnError
 from ..models import fitted_part
 from ..models.capabilities import Bags, capability_of
 from ..onnx_files.loading import is_onnx_source, load_onnx
-from ..preprocessing.initial_fit import after_steps
+from ..preprocessing.initial_fit import after_steps, final_step
 from .files import File, as_file
 from .objectives import tempered
 
-__all__ = ["Teachers", "cross_fitted", "last_step", "member_answers"]
+__all__ = ["Teachers", "cross_fitted_answers", "member_answers"]
 
 
 class Teachers:
@@ -91,7 +90,7 @@ class Teachers:
             own = clone(model).fit(X, y)
             return lambda X: self.of_model(own, X)
 
-        fitted = cross_fitted(refitted, X, y, self.classes is not None, folds, seed)
+        fitted = cross_fitted_answers(refitted, X, y, self.classes is not None, folds, seed)
         return None if fitted is None else fitted[0]
 
     def labels(self, answers: np.ndarray) -> np.ndarray:
@@ -127,7 +126,7 @@ class Teachers:
         return {name: part["new"] for name, part in both.items()}
 
 
-def cross_fitted(
+def cross_fitted_answers(
     fit: Callable, X: Any, y: Any, classifies: bool, folds: int, seed: int
 ) -> tuple[np.ndarray, list[Callable]] | None:
     """Return answers for each part of the samples of a model fitted on the others, and these models.
@@ -150,7 +149,7 @@ def _out_of_bag(model: Any, X: Any, classes: np.ndarray | None) -> np.ndarray | 
     """Return means over the members that have not seen a sample; None if that is not known."""
     last = fitted_part(model)
     bags = capability_of(last, Bags)
-    if bags is None or last is not last_step(model):
+    if bags is None or last is not final_step(model):
         return None
     try:
         samples = np.asarray(after_steps(model, X), dtype=np.float64)
@@ -164,11 +163,6 @@ def _out_of_bag(model: Any, X: Any, classes: np.ndarray | None) -> np.ndarray | 
     weights /= weights.sum(axis=1, keepdims=True)
     answers = member_answers(last, samples)
     return np.asarray(sum(own[:, None] * found for own, found in zip(weights.T, answers, strict=True)))
-
-
-def last_step(model: Any) -> Any:
-    """Return the last step of a pipeline, or the model."""
-    return model.steps[-1][1] if isinstance(model, Pipeline) else model
 
 
 def member_answers(ensemble: Any, samples: np.ndarray) -> Iterator[np.ndarray]:

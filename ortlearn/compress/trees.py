@@ -9,8 +9,8 @@ import numpy as np
 from sklearn.base import is_classifier
 from sklearn.tree import BaseDecisionTree
 
-from ..preprocessing.initial_fit import after_steps
-from .teachers import last_step, member_answers
+from ..preprocessing.initial_fit import after_steps, final_step
+from .teachers import member_answers
 
 __all__ = ["fewer_leaves", "fewer_trees", "n_leaves", "n_trees", "set_parameter"]
 
@@ -20,24 +20,24 @@ HALVINGS = 40
 
 def n_trees(model: Any) -> str:
     """Return the number of trees of an ensemble."""
-    return str(len(last_step(model).estimators_))
+    return str(len(final_step(model).estimators_))
 
 
 def n_leaves(model: Any) -> str:
     """Return the number of leaves of a tree, or of all trees of an ensemble."""
-    return str(_count(_trees(last_step(model))))
+    return str(_count(_trees(final_step(model))))
 
 
 def set_parameter(model: Any, name: str, value: Any) -> Any:
     """Return a model with a parameter of its last step set."""
-    own = f"{model.steps[-1][0]}__{name}" if last_step(model) is not model else name
+    own = f"{model.steps[-1][0]}__{name}" if final_step(model) is not model else name
     return model.set_params(**{own: value})
 
 
 def fewer_trees(model: Any, X: Any, y: Any, share: float, training: Any) -> Any:
     """Keep the trees whose mean has the lowest squared error, chosen one after the other."""
     model = copy.deepcopy(model)
-    last = last_step(model)
+    last = final_step(model)
     answers = np.stack(list(member_answers(last, np.asarray(after_steps(model, X)))))
     values = np.asarray(y)
     target = values[:, None] == last.classes_ if is_classifier(last) else values.reshape(len(values), -1)
@@ -59,14 +59,14 @@ def fewer_leaves(model: Any, X: Any, y: Any, share: float, training: Any) -> Any
     The strength of the minimal cost-complexity pruning (Breiman et al., 1984, section 3.3) is the lowest that
     leaves as few leaves as wanted.
     """
-    wanted = max(1, round(_count(_trees(last_step(model))) * (1 - share)))
-    low, high = 0.0, max(float(tree.tree_.impurity[0]) for tree in _trees(last_step(model)))
+    wanted = max(1, round(_count(_trees(final_step(model))) * (1 - share)))
+    low, high = 0.0, max(float(tree.tree_.impurity[0]) for tree in _trees(final_step(model)))
     for _ in range(HALVINGS if share else 0):
         middle = (low + high) / 2
-        is_enough = _count(_pruned(_trees(last_step(model)), middle)) <= wanted
+        is_enough = _count(_pruned(_trees(final_step(model)), middle)) <= wanted
         low, high = (low, middle) if is_enough else (middle, high)
     model = copy.deepcopy(model)
-    last = last_step(model)
+    last = final_step(model)
     pruned = _pruned(_trees(last), high if share else 0.0)
     for tree, smaller in zip(_trees(last), pruned, strict=True):
         tree.tree_ = smaller.tree_

@@ -14,13 +14,14 @@ from ..differentiation import gradient_of_loss
 from ..exceptions import ConversionError
 from ..graphs import initializer_arrays
 from ..onnx_files.loading import is_onnx_source, load_onnx
+from ..preprocessing.initial_fit import final_step
 from ..runtime.deployment import deployed_session
 from ..trainable.conversion import to_trainable
 from .channels import Channels, find_channels, without_channels
 from .files import File
 from .lessons import Answers, Lesson
 from .objectives import LOSS, ScoreGraph, Term
-from .teachers import Teachers, last_step
+from .teachers import Teachers
 from .trees import set_parameter
 
 __all__ = ["Training", "fewer_units", "importance", "units"]
@@ -42,7 +43,7 @@ def units(model: Any) -> str:
     """Return the numbers of units of each hidden layer, or of channels."""
     if is_onnx_source(model):
         return ", ".join(str(group.count) for group in find_channels(load_onnx(model))[0])
-    return ", ".join(str(coef.shape[1]) for coef in last_step(model).coefs_[:-1])
+    return ", ".join(str(coef.shape[1]) for coef in final_step(model).coefs_[:-1])
 
 
 def fewer_units(model: Any, X: Any, y: Any, share: float, training: Training) -> Any:
@@ -118,7 +119,7 @@ def _without(model: Any, groups: Sequence[Channels], kept: Sequence[np.ndarray])
     if isinstance(model, ModelProto):
         return without_channels(model, groups, kept)
     model = copy.deepcopy(model)
-    last = last_step(model)
+    last = final_step(model)
     for i, own in enumerate(kept):
         last.coefs_[i], last.intercepts_[i] = last.coefs_[i][:, own], last.intercepts_[i][own]
         last.coefs_[i + 1] = last.coefs_[i + 1][own]

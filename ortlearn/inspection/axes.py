@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["below", "check_axes", "new_axes"]
+__all__ = ["axes_for", "below", "check_axes", "new_axes"]
 
 
 def new_axes(caller: str, **figure_kw: Any) -> Any:
@@ -21,6 +21,11 @@ def check_axes(ax: Any) -> Any:
     if not (hasattr(ax, "plot") and hasattr(ax, "figure")):
         raise TypeError(f"ax must be a matplotlib Axes object, not {type(ax).__name__}.")
     return ax
+
+
+def axes_for(ax: Any, caller: str, **figure_kw: Any) -> Any:
+    """Return the given axes, checked, or those of a new figure."""
+    return new_axes(caller, **figure_kw) if ax is None else check_axes(ax)
 
 
 def below(ax: Any, points: float) -> Any:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .axes import check_axes, new_axes
+from .axes import axes_for
 from .gradients import input_gradient, smooth_gradient
 from .integrated import integrated_gradients
 
@@ -148,7 +148,7 @@ class InputGradientDisplay:
         values = np.atleast_2d(self.attributions).mean(axis=0)
         if image_shape is not None and np.prod(image_shape) != len(values):
             raise ValueError(f"image_shape={image_shape!r} does not have {len(values)} elements.")
-        self.ax_ = new_axes(type(self).__name__, layout="constrained") if ax is None else check_axes(ax)
+        self.ax_ = axes_for(ax, type(self).__name__, layout="constrained")
         self.figure_ = self.ax_.figure
         self.bars_ = self.image_ = None
         if image_shape is not None:

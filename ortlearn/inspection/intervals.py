@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .axes import check_axes, new_axes
+from .axes import axes_for
 
 __all__ = ["CoverageDisplay", "IntervalDisplay"]
 
@@ -142,7 +142,7 @@ class CoverageDisplay:
         CoverageDisplay
             This object.
         """
-        self.ax_ = new_axes("CoverageDisplay") if ax is None else check_axes(ax)
+        self.ax_ = axes_for(ax, "CoverageDisplay")
         self.figure_ = self.ax_.figure
         is_width = self.kind == "width"
         x, y = (self.measured, self.widths) if is_width else (self.coverages, self.measured)
@@ -268,7 +268,7 @@ class IntervalDisplay:
         IntervalDisplay
             This object.
         """
-        self.ax_ = new_axes("IntervalDisplay") if ax is None else check_axes(ax)
+        self.ax_ = axes_for(ax, "IntervalDisplay")
         self.figure_ = self.ax_.figure
         self.band_ = self.ax_.fill_between(
             self.positions, self.lower, self.upper, alpha=0.25, label="interval"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from .axes import check_axes, new_axes
+from .axes import axes_for
 
 __all__ = ["StreamDisplay"]
 
@@ -115,7 +115,7 @@ class StreamDisplay:
         """
         if not self.records:
             raise ValueError("There are no records: train at least two batches with partial_fit.")
-        self.ax_ = new_axes(type(self).__name__) if ax is None else check_axes(ax)
+        self.ax_ = axes_for(ax, type(self).__name__)
         self.figure_ = self.ax_.figure
         places = [record["n_samples"] for record in self.records]
         values = [record[key] for record in self.records]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .axes import check_axes, new_axes
+from .axes import axes_for
 from .curve_names import name_curves, trained_model
 from .history import check_history, history_of, measured
 from .legends import draw_legend
@@ -196,7 +196,7 @@ class TrainingCurveDisplay:
         scores = measured(self.history, "validation_score", required=show_score)
         rates = measured(self.history, "rate", required=show_rate)
         name = self.estimator_name if name is None else name
-        self.ax_ = new_axes(type(self).__name__, layout="constrained") if ax is None else check_axes(ax)
+        self.ax_ = axes_for(ax, type(self).__name__, layout="constrained")
         self.figure_ = self.ax_.figure
         self._plot_losses(line_kw)
         self.score_ax_ = self.score_line_ = self.rate_ax_ = self.rate_line_ = None

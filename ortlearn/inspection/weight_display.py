@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from .axes import check_axes, new_axes
+from .axes import axes_for
 from .changed_weights import WeightChange, weight_changes
 
 __all__ = ["WeightChangesDisplay"]
@@ -92,7 +92,7 @@ class WeightChangesDisplay:
         WeightChangesDisplay
             The object itself.
         """
-        self.ax_ = new_axes(type(self).__name__, layout="constrained") if ax is None else check_axes(ax)
+        self.ax_ = axes_for(ax, type(self).__name__, layout="constrained")
         self.figure_, shown = self.ax_.figure, list(self.changes)[:most]
         sizes = [change.norm if change.relative == float("inf") else change.relative for change in shown]
         self.bars_ = self.ax_.barh(range(len(shown)), sizes, **bar_kw)

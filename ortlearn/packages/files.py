@@ -184,8 +184,7 @@ def _records(fitted: FittedModel, manifest: dict[str, Any], n_epochs: int) -> li
 
 def _check_states(fitted: FittedModel, manifest: dict[str, Any], states: dict[tuple[str, str], Any]) -> None:
     """Raise an error unless states are those that the learning rate of the estimator begins with."""
-    updates = fitted.problem.updates
-    rate = updates.learning_rate
+    rate = fitted.problem.updates.learning_rate
     if rate is None or type(rate).__name__ != manifest["schedule"]["learning_rate"]:
         return
     weights = fitted.stable_weights()

@@ -91,7 +91,8 @@ def suggest(
     >>> def objective(trial):
     ...     rate, model = LearningRateAdam(), MLPRegressor()
     ...     given = OrtGradientOptimizer(model, learning_rate=rate, early_stopping=True)
-    ...     own = suggest(trial, given, ["learning_rate__eta0", "learning_rate__beta_1", "batch_size"])
+    ...     names = ["learning_rate__eta0", "learning_rate__beta_1", "batch_size"]
+    ...     own = suggest(trial, given, names, ranges={"batch_size": (8, 256)})
     ...     return max(own.fit(X, y).validation_scores_)
     >>> optuna.create_study(direction="maximize").optimize(objective, n_trials=20)  # doctest: +SKIP
     """

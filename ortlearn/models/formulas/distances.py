@@ -19,8 +19,8 @@ def pairwise_distances(
 ) -> str:
     """Return the pairwise distances between the rows of two matrices, of shape (n, m).
 
-    Squared distances in float32 are computed by a product in float64, in a quarter of the time,
-    if they are read by a ``smooth`` function, for which those of equal rows need not be exactly zero.
+    Those of float32 that a ``smooth`` function reads are computed by a product in float64, which is faster:
+    squared distances of equal rows are then zero up to rounding.
     """
     # "minkowski": sum of |a - b| ** power, without the root; "chi2": sum of (a - b) ** 2 / (a + b)
     euclidean = metric in ("sqeuclidean", "euclidean")
