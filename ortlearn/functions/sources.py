@@ -156,12 +156,12 @@ def _of_estimator(model: Any, X: Any, dtype: np.dtype) -> Source:
         found = to_trainable(model, X=X, n_features=n_features, dtype=dtype)
         source = _of_trainable(found, found.model, type(model).__name__)
         return replace(source, read=_reader(model, found.entry.schema, split.sklearn_steps), **common)
-    except ConversionError as error:
+    except (TypeError, ValueError) as error:  # such as texts where numbers were assumed
         if X is not None:
             raise
         raise ConversionError(
-            f"{error} If X has columns of text or of several types, or steps that stay in scikit-learn, "
-            "pass some samples as X=..."
+            f"{str(error).rstrip('.')}. If X has columns of text or of several types, or steps that stay in "
+            "scikit-learn, pass some samples as X=..."
         ) from error
     read, graph = _reader(model, split.schema, split.sklearn_steps), with_computed_shapes(written.model)
     if not split.schema.is_number_matrix and X is not None:  # texts have no known ranks

@@ -267,3 +267,14 @@ def test_bare_functions_and_copies():
         np.testing.assert_array_equal(bare.value_and_gradient(P)[1], f.gradient(P))
     one = P[:1]
     np.testing.assert_allclose(f.gradient(one), f.gradient(P)[:1])
+
+
+def test_columns_of_texts_need_samples():
+    frame = pd.DataFrame({"number": [1.0, 2.0, 3.0, 4.0], "text": ["x", "y", "x", "y"]})
+    columns = ColumnTransformer(
+        [("scaler", StandardScaler(), ["number"]), ("codes", OneHotEncoder(), ["text"])]
+    )
+    model = make_pipeline(columns, Ridge()).fit(frame, [0.0, 1.0, 2.0, 3.0])
+    with pytest.raises(ConversionError, match="pass some samples as X="):
+        differentiable(model)
+    assert differentiable(model, X=frame).gradient(frame)["text"] is None
