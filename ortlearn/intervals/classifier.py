@@ -16,7 +16,7 @@ from ..problem.samples import Samples
 from .calibrated import COMMON, FittedValue
 from .conformal import checked_coverage
 from .fitted_sets import FittedSets
-from .members import Member, as_member, is_given, new_optimizer
+from .members import Member, as_member, is_given, new_optimizer, resuming
 from .predictions import SetPredictions
 from .sets import FITS, Probabilities, SetScores
 from .updates import CalibrationUpdates
@@ -146,6 +146,7 @@ class OrtSetClassifier(
         X_cal: Any = None,
         y_cal: Any = None,
         groups_cal: Any = None,
+        resume_from: Any = None,
     ) -> OrtSetClassifier:
         """Train, and calibrate on held-out samples.
 
@@ -164,6 +165,11 @@ class OrtSetClassifier(
             some of X out, of each class.
         groups_cal : array-like of shape (n_calibration_samples,), default=None
             Groups of the calibration samples.
+        resume_from : str or os.PathLike, default=None
+            Call to resume after it was killed: the folder of the :class:`~ortlearn.callbacks.ModelCheckpoint`
+            of the optimizer that was passed as ``estimator``. Each of its trainings continues where it was,
+            and writes to the folder again. Parameters and data must be the same, ``random_state`` must not be
+            None; the result is bitwise that of a call without interruption.
 
         Returns
         -------
@@ -173,8 +179,9 @@ class OrtSetClassifier(
         Raises
         ------
         ValueError
-            If an argument is invalid, a class is missing among the training samples, or the calibration
-            samples are too few for the coverage. The object is not changed.
+            If an argument is invalid, a class is missing among the training samples, the calibration samples
+            are too few for the coverage, or the call to resume had other data or parameters (SavedFileError).
+            The object is not changed.
 
         Warns
         -----
@@ -183,13 +190,16 @@ class OrtSetClassifier(
         """
         self._validate_params()
         coverage = checked_coverage(self.coverage)
-        given = Samples(X, self._given(y), sample_weight)
+        given, estimator = (
+            Samples(X, self._given(y), sample_weight),
+            resuming(self.estimator, resume_from, self.random_state),
+        )
         parts = self._parts(given, groups, (X_cal, y_cal, groups_cal), coverage, True)
         samples, held_out, is_own = parts.samples, parts.held_out, is_given(self.estimator)
         if is_own:
             member = as_member(self.estimator, samples.X, samples.y)
         else:
-            optimizer = new_optimizer(self.estimator, parts.seed)
+            optimizer = new_optimizer(estimator, parts.seed)
             member = Member(optimizer.fit(samples.X, samples.y, sample_weight=samples.sample_weight))
         classes = getattr(member.estimator, "classes_", None)
         if not isinstance(classes, np.ndarray) or not hasattr(member.estimator, "predict_proba"):

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import copy
+import os
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
+from inspect import signature
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,6 +21,7 @@ from ..estimators import OrtGradientOptimizer
 from ..estimators.base import BaseOrtGradientEstimator
 from ..exceptions import ConversionError
 from ..fitting.fitted_model import FittedModel
+from ..fitting.resumed_training import find_resumption
 from ..fitting.start import new_start
 from ..graphs import copy_model, extract_model, opset_versions
 from ..graphs.view import GraphView
@@ -38,6 +42,7 @@ __all__ = [
     "last_features",
     "new_optimizer",
     "output_name",
+    "resuming",
     "template",
 ]
 
@@ -150,6 +155,32 @@ def new_optimizer(estimator: Any, seed: int, **changed: Any) -> BaseOrtGradientE
     if estimator.random_state is None:
         changed["random_state"] = seed
     return clone(estimator).set_params(**changed)
+
+
+def resuming(estimator: Any, folder: Any, random_state: Any) -> Any:
+    """Return an estimator whose trainings resume from the checkpoints in a folder; None begins anew.
+
+    Trainings have the folders that they had when they were begun, in the order of the members.
+    """
+    if folder is None:
+        return estimator
+    from ..callbacks import ModelCheckpoint
+
+    if not isinstance(folder, str | os.PathLike) or Path(folder).is_file():
+        raise ValueError(f"resume_from={folder!r} must be the folder of a ModelCheckpoint.")
+    if random_state is None:
+        raise ValueError("resume_from takes an integer random_state, which draws the same samples again.")
+    if not isinstance(estimator, BaseOrtGradientEstimator) or is_given(estimator):
+        raise ValueError(
+            "resume_from resumes trainings of an OrtGradientOptimizer: pass the one that was begun."
+        )
+    find_resumption(folder)
+    others = list(getattr(estimator, "_skl_callbacks", ()))
+    own = [item for item in others if isinstance(item, ModelCheckpoint) and item.folder == Path(folder)]
+    checkpoint = own[0] if own else ModelCheckpoint(folder)
+    known = signature(ModelCheckpoint).parameters.keys() & vars(checkpoint).keys()
+    again = ModelCheckpoint(**{**{name: getattr(checkpoint, name) for name in known}, "resume": True})
+    return clone(estimator).set_callbacks(again, *(item for item in others if item not in own))
 
 
 def as_member(estimator: Any, X: Any, y: Any, **parameters: Any) -> Member:

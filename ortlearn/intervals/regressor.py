@@ -15,7 +15,7 @@ from .arguments import numeric_labels
 from .calibrated import COMMON
 from .conformal import checked_coverage, checked_levels
 from .fitted import FittedIntervals
-from .members import is_given
+from .members import is_given, resuming
 from .methods import METHODS, Plan, fold_numbers
 from .predictions import IntervalPredictions
 from .updates import CalibrationUpdates
@@ -171,6 +171,7 @@ class OrtIntervalRegressor(
         X_cal: Any = None,
         y_cal: Any = None,
         groups_cal: Any = None,
+        resume_from: Any = None,
     ) -> OrtIntervalRegressor:
         """Train, and calibrate on held-out samples.
 
@@ -190,6 +191,11 @@ class OrtIntervalRegressor(
             some of X out.
         groups_cal : array-like of shape (n_calibration_samples,), default=None
             Groups of the calibration samples.
+        resume_from : str or os.PathLike, default=None
+            Call to resume after it was killed: the folder of the :class:`~ortlearn.callbacks.ModelCheckpoint`
+            of the optimizer that was passed as ``estimator``. Each of its trainings continues where it was,
+            and writes to the folder again. Parameters and data must be the same, ``random_state`` must not be
+            None; the result is bitwise that of a call without interruption.
 
         Returns
         -------
@@ -199,8 +205,8 @@ class OrtIntervalRegressor(
         Raises
         ------
         ValueError
-            If an argument is invalid, or the calibration samples are too few for the coverage: 9 for 90 %.
-            The object is not changed.
+            If an argument is invalid, or the calibration samples are too few for the coverage: 9 for 90 %;
+            if the call to resume had other data or parameters (SavedFileError). The object is not changed.
 
         Warns
         -----
@@ -212,8 +218,9 @@ class OrtIntervalRegressor(
         given, by_folds = Samples(X, self._given(y), sample_weight), self.method == "cv+"
         if by_folds:
             self._check_folds(given, groups, X_cal)
+        estimator = resuming(self.estimator, resume_from, self.random_state)
         parts = self._parts(given, groups, (X_cal, y_cal, groups_cal), coverage, not by_folds)
-        plan = Plan(self.estimator, levels, parts.seed, self.normalize, self.n_members)
+        plan = Plan(estimator, levels, parts.seed, self.normalize, self.n_members)
         members, base = METHODS[self.method](plan, parts.samples)
         is_own = is_given(self.estimator)
         center = self.center or ("model" if is_own else "median")

@@ -1,5 +1,7 @@
 """Intervals of regressors: coverage, one file, given models, bad input."""
 
+from functools import partial
+
 import numpy as np
 import onnxruntime
 import pytest
@@ -100,21 +102,52 @@ class Killer:
             raise Killed
 
 
-@pytest.mark.parametrize("method, epochs", [("cqr", 2), ("cv+", 2), ("cv+", 4)])
-def test_an_interrupted_training_is_resumed_from_its_checkpoints(method, epochs, tmp_path):
+def checkpointed(folder, *others, **options):
+    """Return an optimizer that writes checkpoints."""
+    settings = {"learning_rate": "Adam", "max_iter": 3, "batch_size": 100}
+    optimizer = OrtGradientOptimizer(Ridge(), **settings)
+    return optimizer.set_callbacks(ModelCheckpoint(folder, every=1, **options), *others)
+
+
+@pytest.mark.needs_callbacks
+@pytest.mark.parametrize(
+    "method, epochs, resumes",
+    [("cqr", 2, "callback"), ("cv+", 2, "argument alone"), ("cv+", 4, "callback"), ("cv+", 4, "argument")],
+)
+def test_an_interrupted_training_is_resumed_from_its_checkpoints(method, epochs, resumes, tmp_path):
     """The weights are bitwise those of a training without interruption."""
-
-    def fitted(folder, *others):
-        options = {"learning_rate": "Adam", "max_iter": 3, "batch_size": 100}
-        optimizer = OrtGradientOptimizer(Ridge(), **options)
-        optimizer.set_callbacks(ModelCheckpoint(folder, every=1, resume=True), *others)
-        settings = {"method": method, "n_members": 2, "random_state": 0}
-        return OrtIntervalRegressor(optimizer, **settings).fit(X, Y).predict_interval(X_NEW)[1]
-
-    whole = fitted(tmp_path / "whole")
+    settings = {"method": method, "n_members": 2, "random_state": 0}
+    options, folder = {"resume": resumes == "callback"}, tmp_path / "parts"
+    whole = OrtIntervalRegressor(checkpointed(tmp_path / "whole"), **settings).fit(X, Y)
+    killed = OrtIntervalRegressor(checkpointed(folder, Killer(epochs), **options), **settings)
     with pytest.raises(Killed):
-        fitted(tmp_path / "parts", Killer(epochs))
-    np.testing.assert_array_equal(fitted(tmp_path / "parts"), whole)
+        killed.fit(X, Y)
+    own = checkpointed(folder, **options)
+    resumed = OrtIntervalRegressor(own.set_callbacks() if resumes == "argument alone" else own, **settings)
+    resumed.fit(X, Y, resume_from=None if resumes == "callback" else folder)
+    np.testing.assert_array_equal(resumed.predict_interval(X_NEW)[1], whole.predict_interval(X_NEW)[1])
+    assert [m.train_losses_ for m in resumed.estimators_] == [m.train_losses_ for m in whole.estimators_]
+
+
+@pytest.mark.needs_callbacks
+def test_trainings_that_cannot_be_resumed(tmp_path):
+    """Other samples and seeds are refused, as is what has no checkpoints; the object is not changed."""
+    make = partial(OrtIntervalRegressor, checkpointed(tmp_path))
+    (tmp_path / "empty").mkdir()
+    first = make(random_state=0).fit(X, Y)
+    for model, folder, message in [
+        (make(random_state=0), tmp_path, "not the training to resume: graph"),
+        (make(random_state=1), tmp_path, "not the training to resume: random_state="),
+        (make(), tmp_path, "takes an integer random_state"),
+        (OrtIntervalRegressor(Ridge(), random_state=0), tmp_path, "an OrtGradientOptimizer"),
+        (OrtIntervalRegressor(first.estimators_[0], random_state=0), tmp_path, "an OrtGradientOptimizer"),
+        (make(random_state=0), tmp_path / "epoch-000003.zip", "must be the folder"),
+        (make(random_state=0), first, "must be the folder"),
+        (make(random_state=0), tmp_path / "empty", "no saved estimators"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            model.fit(X, np.roll(Y, 1) if message.endswith("resume: graph") else Y, resume_from=folder)
+        assert not hasattr(model, "levels_")
 
 
 def test_width_follows_the_features():
