@@ -11,6 +11,7 @@ from sklearn.utils import check_array, column_or_1d
 
 from ..exceptions import CalibrationWarning, warn_user
 from ..preprocessing.columns import count_samples
+from ..targets.label_arrays import indices_of
 
 __all__ = [
     "check_groups",
@@ -61,10 +62,9 @@ def kept_groups(groups: np.ndarray | None, smallest: int) -> tuple:
 
 def group_rows(groups: np.ndarray | None, known: tuple, n: int) -> np.ndarray:
     """Return the number of the group of each sample, and the number after the last one for any other."""
-    if groups is None:
+    if groups is None or not known:
         return np.full(n, len(known), dtype=np.int64)
-    numbers = {name: number for number, name in enumerate(known)}
-    return np.array([numbers.get(name, len(known)) for name in groups.tolist()], dtype=np.int64)
+    return indices_of(groups, np.array(known)) % (len(known) + 1)  # -1 is the last number
 
 
 def sample_keys(X: Any, y: Any) -> np.ndarray:

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from .. import conversion
 from ..exceptions import PackageError
 from ..fitting.trainer import draw_seed
+from ..preprocessing.columns import as_array_like, count_samples
 from ..problem.samples import Samples, check_lengths
 from .arguments import check_groups, group_rows, kept_groups, sample_keys, warn_of_trained
 from .bases import Increments
@@ -46,23 +47,13 @@ class Parts(NamedTuple):
 
 
 class FittedValue:
-    """Attribute that is computed from the fitted model."""
+    """Attribute that is computed from the fitted model; a NotFittedError is also an AttributeError."""
 
     def __init__(self, value: Any):
         self._value = value
 
-    def __set_name__(self, owner: type, name: str) -> None:
-        self._name = name
-
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
-        if instance is None:
-            return self
-        if instance._fitted is not None:
-            try:
-                return self._value(instance._fitted)
-            except AttributeError:
-                pass
-        raise AttributeError(f"{type(instance).__name__!r} object has no attribute {self._name!r}")
+        return self if instance is None else self._value(instance._model())
 
 
 class CalibratedMethods:
@@ -76,7 +67,7 @@ class CalibratedMethods:
 
     estimators_ = FittedValue(lambda fitted: [m.estimator for m in fitted.members if not m.tensor])
     levels_ = FittedValue(lambda fitted: fitted.levels)
-    coverage_ = FittedValue(lambda fitted: fitted.coverage if fitted.adapted is None else fitted.adapted)
+    coverage_ = FittedValue(lambda fitted: fitted.aims(None)[1])
     n_calibration_ = FittedValue(lambda fitted: len(fitted.calibrated))
     groups_ = FittedValue(lambda fitted: list(fitted.calibrated.groups))
     n_features_in_ = FittedValue(lambda fitted: fitted.members[0].estimator.n_features_in_)
@@ -102,11 +93,13 @@ class CalibratedMethods:
         check_is_fitted(self)
         return self._fitted
 
-    @staticmethod
-    def _coverages(coverage: Any) -> list[float | None]:
-        """Return checked coverages of a prediction."""
+    def _predicted(self, X: Any, groups: Any = None, coverage: Any = ()) -> list[dict[str, np.ndarray]]:
+        """Return the outputs of the graph for the usual coverage, then for each given one."""
         given = [coverage] if coverage is None or isinstance(coverage, Real) else coverage
-        return [None if value is None else checked_coverage(value) for value in given]
+        wanted = [None if value is None else checked_coverage(value) for value in given]
+        model, X = self._model(), as_array_like(X)
+        rows, outputs = self._rows(groups, count_samples(X)), model.outputs(X)
+        return [model.predict(X, value, rows, outputs) for value in (None, *wanted)]
 
     def _packaged(self) -> tuple[Any, Any, tuple[float, float, int] | None]:
         """Return the optimizer of a training package, a function that adds outputs, and units of labels."""

@@ -13,6 +13,8 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from ..estimators.display import DisplayMixin
 from ..problem.samples import Samples
+from ..targets.label_arrays import indices_of
+from ..targets.label_errors import other_classes
 from .calibrated import COMMON, FittedValue
 from .conformal import checked_coverage
 from .fitted_sets import FittedSets
@@ -190,10 +192,8 @@ class OrtSetClassifier(
         """
         self._validate_params()
         coverage = checked_coverage(self.coverage)
-        given, estimator = (
-            Samples(X, self._given(y), sample_weight),
-            resuming(self.estimator, resume_from, self.random_state),
-        )
+        given = Samples(X, self._given(y), sample_weight)
+        estimator = resuming(self.estimator, resume_from, self.random_state)
         parts = self._parts(given, groups, (X_cal, y_cal, groups_cal), coverage, True)
         samples, held_out, is_own = parts.samples, parts.held_out, is_given(self.estimator)
         if is_own:
@@ -204,10 +204,8 @@ class OrtSetClassifier(
         classes = getattr(member.estimator, "classes_", None)
         if not isinstance(classes, np.ndarray) or not hasattr(member.estimator, "predict_proba"):
             raise ValueError("OrtSetClassifier takes a classifier of one label with probabilities.")
-        member, base = (
-            replace(member, gives="probabilities"),
-            SetScores(METHODS[self.method], Probabilities()),
-        )
+        member = replace(member, gives="probabilities")
+        base = SetScores(METHODS[self.method], Probabilities())
         common = (np.zeros(0), coverage, "model" if is_own else "median", True)
         fitted = FittedSets((member,), base, *common, trained_on=parts.keys, classes=classes)
         numbers = _numbers(held_out.y, classes)
@@ -286,11 +284,7 @@ class OrtSetClassifier(
 
 def _numbers(y: np.ndarray, classes: np.ndarray) -> np.ndarray:
     """Return the number of the class of each label."""
-    known = {value: number for number, value in enumerate(classes.tolist())}
-    unknown = sorted({value for value in y.tolist() if value not in known}, key=str)
-    if unknown:
-        raise ValueError(
-            f"y has the classes {unknown} which the model does not know: {classes.tolist()}. Train it with "
-            "samples of all classes."
-        )
-    return np.array([known[value] for value in y.tolist()], dtype=np.int64)
+    numbers = indices_of(y.astype(object), classes)
+    if len(unknown := np.unique(y[numbers < 0])):
+        raise other_classes(unknown, classes, False, None)
+    return numbers

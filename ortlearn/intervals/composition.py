@@ -47,12 +47,13 @@ def composed(
     ``keeps_own``. ``model`` replaces its file.
     """
     first = members[0].estimator
-    model = members[0].file if model is None else model
+    model = model or members[0].file or first.get_trained_onnx()
     inner = {member.tensor for member in members if member.tensor}
-    if model is None or not inner <= graph_names(model.graph):
-        model = first.get_trained_onnx()
-    if not inner <= graph_names(model.graph):
-        model = first.get_trained_onnx(fused=False)
+    for others in ({}, {"fused": False}):
+        if not inner <= graph_names(model.graph):
+            model = first.get_trained_onnx(**others)
+    if missing := inner - graph_names(model.graph):
+        raise ConversionError(f"The file lacks {missing}, tensors of the training: use another method.")
     model = _with_free_names(model)
     op = GraphBuilder(
         opset_versions(model).get("", OLDEST),
@@ -63,10 +64,8 @@ def composed(
     )
     outputs = [_matrix(op, members[0], model, "")]
     for number, member in enumerate(members[1:], start=1):
-        if member.tensor:  # of the first member
-            outputs.append(_inner(member.tensor, model))
-            continue
-        outputs.append(_appended(op, model, member, outputs[0], f"member{number}_"))
+        appended = member.tensor or _appended(op, model, member, outputs[0], f"member{number}_")
+        outputs.append(appended)  # a tensor is one of the first member
     row, inputs = "", []
     if groups:
         row = _row(op, groups)
@@ -84,12 +83,8 @@ def composed(
     names, added = getattr(first, "feature_names_in_", None), {"interval_outputs": json.dumps(named)}
     if names is not None and len(model.graph.input) == 1:
         added["feature_names"] = json.dumps(names.tolist())
-    helper.set_model_props(result, {**added, **_metadata(result)})
+    helper.set_model_props(result, {**added, **{item.key: item.value for item in result.metadata_props}})
     return result
-
-
-def _metadata(model: ModelProto) -> dict[str, str]:
-    return {item.key: item.value for item in model.metadata_props}
 
 
 def _with_free_names(model: ModelProto) -> ModelProto:
@@ -114,23 +109,11 @@ def _matrix(op: GraphBuilder, member: Member, model: ModelProto, prefix: str) ->
     return op.Concat(op.Sub(op.constant(1.0), name), name, axis=1)
 
 
-def _inner(tensor: str, model: ModelProto) -> str:
-    """Return a tensor of the training graph that the file has, too."""
-    if tensor not in graph_names(model.graph):
-        raise ConversionError(f"The file lacks the tensor {tensor!r} of the training: use another method.")
-    return tensor
-
-
 def _column(op: GraphBuilder, name: str) -> str:
     """Write an output as a matrix in the type of the graph."""
-    known = op.type(name)
-    kind = helper.np_dtype_to_tensor_dtype(op.float_dtype)
-    if known is not None and known.elem_type != kind:
-        name = op.Cast(name, to=kind)
-    shape = None if known is None else known.shape
-    if shape is not None and len(shape) == 2:
-        return name
-    return op.Reshape(name, [-1, 1])
+    shape, kind = op.shape(name), helper.np_dtype_to_tensor_dtype(op.float_dtype)
+    name = name if op.dtype(name) in (None, op.float_dtype) else op.Cast(name, to=kind)
+    return name if shape is not None and len(shape) == 2 else op.Reshape(name, [-1, 1])
 
 
 def _appended(op: GraphBuilder, model: ModelProto, member: Member, prediction: str, prefix: str) -> str:

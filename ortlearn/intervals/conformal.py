@@ -16,7 +16,6 @@ __all__ = [
     "level_quantiles",
     "needed",
     "rank",
-    "sorted_quantile",
 ]
 
 #: Rounding error of a product of a count and a level.
@@ -35,13 +34,9 @@ def needed(coverage: float) -> int:
 
 def conformal_quantile(scores: np.ndarray, coverage: float) -> float:
     """Return the conformal quantile of scores; infinity if there are too few (Vovk et al. 2005)."""
-    return sorted_quantile(np.sort(scores), coverage)
-
-
-def sorted_quantile(scores: Sequence[float] | np.ndarray, coverage: float) -> float:
-    """Return the conformal quantile of sorted scores."""
     position = rank(len(scores), coverage)
-    return math.inf if position > len(scores) else float(scores[max(position, 1) - 1])
+    index = max(position, 1) - 1
+    return math.inf if position > len(scores) else float(np.partition(scores, index)[index])
 
 
 def level_quantiles(residuals: np.ndarray, levels: np.ndarray) -> np.ndarray:
@@ -52,11 +47,11 @@ def level_quantiles(residuals: np.ndarray, levels: np.ndarray) -> np.ndarray:
     return ordered[ranks, np.arange(len(levels))]
 
 
-def checked_coverage(coverage: Any, name: str = "coverage") -> float:
+def checked_coverage(coverage: Any) -> float:
     """Return a coverage as a float; raise a ValueError unless it is between 0 and 1."""
     if isinstance(coverage, Real) and not isinstance(coverage, bool) and 0 < float(coverage) < 1:
         return float(coverage)
-    raise ValueError(f"{name}={coverage!r} must be a number between 0 and 1, such as 0.9.")
+    raise ValueError(f"coverage={coverage!r} must be a number between 0 and 1, such as 0.9.")
 
 
 def checked_levels(levels: Any) -> np.ndarray:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import bisect
-from collections import deque
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any, TypeVar
@@ -20,15 +18,13 @@ from ..runtime.forks import PerProcess
 from .bases import Base
 from .calibration import Calibration, FoldCalibration, SplitCalibration, interval_graph
 from .composition import composed
-from .conformal import conformal_quantile, level_quantiles, needed, rank, sorted_quantile
+from .conformal import conformal_quantile, level_quantiles, needed, rank
 from .members import Member
 
 __all__ = ["CalibrationSamples", "FittedIntervals", "too_few"]
 
 #: Largest number of values in a matrix of samples and calibration samples.
 CHUNK = 1 << 22
-#: Key of the scores of all groups.
-EVERY = -1
 
 Fitted = TypeVar("Fitted", bound="FittedIntervals")
 
@@ -49,6 +45,15 @@ class CalibrationSamples:
 
     def __len__(self) -> int:
         return len(self.y)
+
+    def check(self, widths: set[int], last: int) -> None:
+        """Raise a SavedFileError unless parts that were read from a file belong together."""
+        n, parts = len(self), (self.values, self.scale, self.y)
+        shapes = (self.values.shape[1:], self.scale.shape, self.y.shape, self.rows.shape)
+        fine = n and len(self.values) == n and shapes in [((k,), (n, 1), (n, 1), (n,)) for k in widths]
+        numbers = fine and np.isin(self.rows, np.arange(last + 1)).all() and np.all(self.scale > 0)
+        if not (numbers and all(np.isfinite(part).all() for part in parts)):
+            raise SavedFileError("Its calibration samples do not match its model.")
 
     def scores(self, columns: np.ndarray) -> np.ndarray:
         """Return how far labels are outside of the ends, in units of the scale; inside it is negative."""
@@ -118,15 +123,11 @@ class FittedIntervals:
 
     def check(self) -> None:
         """Raise a SavedFileError unless the parts that were read from a file belong together."""
-        samples, n = self.calibrated, len(self.calibrated)
-        widths = {len(self.members), len(self.members) - 1} if self.by_folds else {len(self.levels)}
-        last = len(self.members) - 1 if self.by_folds else len(samples.groups)
-        shapes = (samples.y.shape, samples.scale.shape, samples.rows.shape) == ((n, 1), (n, 1), (n,))
-        fine = shapes and samples.values.ndim == 2 and samples.values.shape[1] in widths
-        numbers = np.isin(samples.rows, np.arange(last + 1)).all() and np.all(samples.scale > 0)
-        parts = (samples.values, samples.scale, samples.y)
-        if not (n and fine and numbers and all(np.isfinite(part).all() for part in parts)):
-            raise SavedFileError("Its calibration samples do not match its model.")
+        samples, count = self.calibrated, len(self.members)
+        if self.by_folds:
+            samples.check({count, count - 1}, count - 1)
+        else:
+            samples.check({len(self.levels)}, len(samples.groups))
         if not (np.all(np.diff(self.levels) > 0) and 0 < self.coverage < 1 and self.members):
             raise SavedFileError("Its levels, coverage or members are invalid.")
 
@@ -254,20 +255,16 @@ class FittedIntervals:
         Each sample moves the coverage to aim at by ``step`` times the difference between the wanted share of
         misses and this miss, then it enters the window of calibration samples.
         """
-        aimed = self.coverage if self.adapted is None else self.adapted
-        samples = self.calibrated
-        passed = deque(zip(samples.rows, self.scores(samples), strict=True))
-        known: dict[int, list[float]] = {row: [] for row in (*range(len(samples.groups)), EVERY)}
-        for row, score in passed:
-            _put(known, row, score)
-        for row, score in zip(new.rows, self.scores(new), strict=True):
-            own = known.get(row, known[EVERY])
-            own = own if len(own) >= needed(self.coverage) else known[EVERY]
-            aimed += step * (float(score > sorted_quantile(own, aimed)) - (1 - self.coverage))
-            passed.append((row, score))
-            _put(known, row, score)
-            while len(passed) > window:
-                _take(known, *passed.popleft())
+        samples, (_, aimed) = self.calibrated, self.aims(None)
+        rows = np.concatenate([samples.rows, new.rows])
+        scores = np.concatenate([self.scores(samples), self.scores(new)])
+        for position in range(len(samples), len(scores)):
+            passed = slice(max(0, position - window), position)
+            own = scores[passed][rows[passed] == rows[position]]
+            if rows[position] == len(samples.groups) or len(own) < needed(self.coverage):
+                own = scores[passed]
+            is_miss = float(scores[position] > conformal_quantile(own, aimed))
+            aimed += step * (is_miss - (1 - self.coverage))
         return self._with_samples(samples.joined(new, window), aimed)
 
     def onnx(self, model: ModelProto | None = None) -> ModelProto:
@@ -282,15 +279,3 @@ class FittedIntervals:
 
         about = {"coverage": self.coverage, "levels": self.levels.tolist()}
         return composed(self.members, write, about, groups, self.keeps_own, model)
-
-
-def _put(known: dict[int, list[float]], row: int, score: float) -> None:
-    """Insert a score into the sorted scores of its group, and of all samples."""
-    for key in {row, EVERY} & known.keys():
-        bisect.insort(known[key], score)
-
-
-def _take(known: dict[int, list[float]], row: int, score: float) -> None:
-    """Remove a score."""
-    for key in {row, EVERY} & known.keys():
-        del known[key][bisect.bisect_left(known[key], score)]

@@ -28,15 +28,9 @@ class FittedSets(FittedIntervals):
 
     def check(self) -> None:
         """Raise a SavedFileError unless the parts that were read from a file belong together."""
-        samples, n, count = self.calibrated, len(self.calibrated), len(self.classes)
-        shapes = [part.shape for part in (samples.values, samples.y, samples.rows)]
-        fine = n and shapes == [(n, count), (n, 1), (n,)] and isinstance(self.base, SetScores)
-        if not (
-            fine
-            and np.isfinite(samples.values).all()
-            and np.isin(samples.y, np.arange(count)).all()
-            and np.isin(samples.rows, np.arange(len(samples.groups) + 1)).all()
-        ):
+        samples, count = self.calibrated, len(self.classes)
+        samples.check({count}, len(samples.groups))
+        if not (isinstance(self.base, SetScores) and np.isin(samples.y, np.arange(count)).all()):
             raise SavedFileError("Its calibration samples do not match its model.")
 
     def with_probabilities(self, kind: str, X: Any, y: np.ndarray) -> FittedSets:

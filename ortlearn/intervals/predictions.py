@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from onnx import ModelProto
 
-from ..preprocessing.columns import as_array_like, count_samples
+from ..preprocessing.columns import as_array_like
 from .calibrated import CalibratedMethods
 from .conformal import checked_levels
 
@@ -36,7 +36,7 @@ class IntervalPredictions(CalibratedMethods):
         ndarray of shape (n_samples,)
             Predictions, the output ``prediction`` of the file.
         """
-        return self._predicted(X, None, groups)["prediction"]
+        return self._predicted(X, groups)[0]["prediction"]
 
     def predict_interval(self, X: Any, coverage: Levels = None, groups: Any = None) -> Pair:
         """Predict, with intervals.
@@ -62,10 +62,9 @@ class IntervalPredictions(CalibratedMethods):
         ValueError
             If the calibration samples are too few for a coverage.
         """
-        wanted, outputs = self._coverages(coverage), self._model().outputs(as_array_like(X))
-        found = [self._predicted(X, value, groups, outputs) for value in wanted]
+        usual, *found = self._predicted(X, groups, coverage)
         ends = [np.stack([part["lower"], part["upper"]], axis=1) for part in found]
-        return self._predicted(X, None, groups, outputs)["prediction"], np.stack(ends, axis=2)
+        return usual["prediction"], np.stack(ends, axis=2)
 
     def predict_quantiles(self, X: Any, levels: Levels = None, groups: Any = None) -> np.ndarray:
         """Predict quantiles, which do not cross.
@@ -89,7 +88,7 @@ class IntervalPredictions(CalibratedMethods):
         ValueError
             If a level is outside of ``levels_``.
         """
-        known, found = self._model().levels, self._predicted(X, None, groups)["quantiles"]
+        known, found = self._model().levels, self._predicted(X, groups)[0]["quantiles"]
         if levels is None:
             return found
         wanted = checked_levels(levels)
@@ -98,21 +97,10 @@ class IntervalPredictions(CalibratedMethods):
                 f"levels={levels!r} are not all between {known[0]:g} and {known[-1]:g}, the levels of this "
                 "model: pass them to the constructor as levels, and fit again."
             )
-        right = (
-            np.clip(np.searchsorted(known, wanted), 1, len(known) - 1) if len(known) > 1 else np.array([0])
-        )
-        left = np.maximum(right - 1, 0)
-        share = (wanted - known[left]) / np.where(known[right] > known[left], known[right] - known[left], 1.0)
+        right = np.maximum(np.searchsorted(known, wanted), 1)
+        left = right - 1
+        share = (wanted - known[left]) / (known[right] - known[left])
         return (found[:, left] + share * (found[:, right] - found[:, left])).astype(found.dtype)
-
-    def _predicted(
-        self, X: Any, coverage: float | None, groups: Any, outputs: list[np.ndarray] | None = None
-    ) -> dict[str, np.ndarray]:
-        """Return the outputs of the graph of intervals, for known outputs of the members."""
-        model = self._model()
-        X = as_array_like(X)
-        rows = None if groups is None else self._rows(groups, count_samples(X))
-        return model.predict(X, coverage, rows, outputs)
 
     def get_trained_onnx(self) -> ModelProto:
         """Return one ONNX file of the model, its intervals and their calibration.
@@ -192,10 +180,7 @@ class SetPredictions(CalibratedMethods):
         ValueError
             If the calibration samples are too few for a coverage.
         """
-        model, X = self._model(), as_array_like(X)
-        rows = None if groups is None else self._rows(groups, count_samples(X))
-        wanted, outputs = self._coverages(coverage), model.outputs(X)
-        sets = [model.evaluate(X, model.constants(value), rows, outputs)["set"] for value in wanted]
+        sets = [part["set"] for part in self._predicted(X, groups, coverage)[1:]]
         return self.predict(X), np.stack(sets, axis=2)
 
     def get_trained_onnx(self) -> ModelProto:

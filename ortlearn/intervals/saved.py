@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from inspect import signature
 from typing import Any
 
@@ -77,16 +77,11 @@ def content_of(estimator: Any, written: dict | None = None) -> Content:
 
 def estimator_of(content: Content, trusted: Sequence[str] = ()) -> Any:
     """Return the estimator of a file."""
-    decoder, record = (
-        Decoder(RECORDS, content.files, (*trusted, *of_optimizers.OWN)),
-        content.manifest["record"],
-    )
+    record = content.manifest["record"]
+    decoder = Decoder(RECORDS, content.files, (*trusted, *of_optimizers.OWN))
     cls, kind = CLASSES[content.manifest["summary"]["estimator"]]
     try:
-        known = [
-            of_optimizers.estimator_of(_part(content, number, manifest), trusted)
-            for number, manifest in enumerate(record["estimators"])
-        ]
+        known = [of_optimizers.estimator_of(part, trusted) for part in _parts(content, record["estimators"])]
         members = tuple(
             Member(known[number], str(reads), str(tensor), str(gives), decoder.decode(file))
             for number, reads, tensor, gives, file in record["members"]
@@ -111,13 +106,12 @@ def estimator_of(content: Content, trusted: Sequence[str] = ()) -> Any:
     return estimator
 
 
-def _part(content: Content, number: int, manifest: dict[str, Any]) -> Content:
-    """Return the content of a member."""
-    prefix = PREFIX.format(number)
-    files = {
-        name.removeprefix(prefix): data for name, data in content.files.items() if name.startswith(prefix)
-    }
-    return Content(manifest, files)
+def _parts(content: Content, manifests: Sequence[dict[str, Any]]) -> Iterator[Content]:
+    """Yield the contents of the members."""
+    for number, manifest in enumerate(manifests):
+        prefix, files = PREFIX.format(number), content.files.items()
+        own = {name.removeprefix(prefix): data for name, data in files if name.startswith(prefix)}
+        yield Content(manifest, own)
 
 
 def _optimizer(decoder: Decoder, record: dict[str, Any] | None) -> Any:

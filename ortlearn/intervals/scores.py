@@ -17,13 +17,12 @@ __all__ = [
 ]
 
 
-def _checked(y_true: Any, values: Any, count: int | None) -> tuple[np.ndarray, np.ndarray]:
+def _checked(y_true: Any, values: Any, count: int) -> tuple[np.ndarray, np.ndarray]:
     """Return labels of shape (n, 1) and values of shape (n, count), without NaN."""
     y, found = np.asarray(y_true, np.float64).reshape(-1, 1), np.asarray(values, np.float64)
     found = found[:, :, 0] if found.ndim == 3 and found.shape[2] == 1 else found
-    if found.ndim != 2 or len(found) != len(y) or (count is not None and found.shape[1] != count):
-        wanted = "n_columns" if count is None else count
-        raise ValueError(f"Values have the shape {np.shape(values)}, not ({len(y)}, {wanted}).")
+    if found.shape != (len(y), count):
+        raise ValueError(f"Values have the shape {np.shape(values)}, not ({len(y)}, {count}).")
     if np.isnan(y).any() or np.isnan(found).any():
         raise ValueError("Labels or predictions contain NaN.")
     return y, found

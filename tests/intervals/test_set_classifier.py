@@ -151,7 +151,7 @@ def test_searches_and_scores():
         (
             {},
             {"X_cal": X_NEW, "y_cal": np.full(2000, "oak")},
-            "classes \\['oak'\\] which the model does not know",
+            "y has classes \\['oak'\\] that the model does not know",
         ),
         ({"coverage": 90}, {}, "coverage=90 must be a number between 0 and 1"),
         ({"calibration": 8}, {}, "8 calibration samples are too few for a coverage of 0.9"),
