@@ -181,6 +181,22 @@ def draw_layout(app):
     layout_picture.draw(Path(app.srcdir) / "images" / "layout.png")
 
 
+#: Addresses of pages that have moved.
+MOVED = {
+    "howto/boosters": "howto/boosting_loss.html",
+    "howto/command_line": "guide/command_line.html",
+    "howto/dask": "howto/clusters.html",
+    "howto/from_skorch": "howto/from_torch.html#parameters-of-skorch",
+    "howto/other_clusters": "howto/clusters.html#other-clusters",
+}
+
+
+def redirect(app):
+    """Yield a page for each address that has moved, which leads to the new one."""
+    for old, new in MOVED.items():
+        yield old, {"target": f"../{new}"}, "moved.html"
+
+
 def write_browser_page(app, error):
     """Write the page that trains in the browser beside the others."""
     if error is None and app.builder.name == "html":
@@ -188,6 +204,7 @@ def write_browser_page(app, error):
 
 
 def setup(app):
+    app.connect("html-collect-pages", redirect)
     app.connect("build-finished", write_browser_page)
     app.connect("builder-inited", draw_layout)
     app.connect("doctree-read", tidy)

@@ -1,4 +1,7 @@
-"""Parse documentation pages: headings, links, pictures, tables, tables of contents."""
+"""Parse documentation pages: headings, links, pictures, tables, tables of contents.
+
+``python -m tests.docs.pages`` prints the number of words of each page.
+"""
 
 from __future__ import annotations
 
@@ -20,6 +23,8 @@ _LINK = re.compile(r"(?P<picture>!?)\[(?P<text>(?:[^\[\]]|\[[^\[\]]*\])*)\]\((?P
 _HEADING = re.compile(r"^#{1,6} +(.+?) *$", re.M)
 _CARD = re.compile(r"^:link: *(\S+)\n:link-type: doc$", re.M)
 _TABLE = re.compile(r"^\|.*\n\|[-:| ]+\|\n(?:\|.*\n?)*", re.M)
+_COMMENT = re.compile(r"<!--.*?-->", re.S)
+_WORD = re.compile(r"[^\W\d_][\w'’.-]*")
 _TARGET = re.compile(r"^\(([\w-]+)\)=$", re.M)
 
 
@@ -54,6 +59,11 @@ class Page:
     def without_code(self) -> str:
         """Prose with a word instead of each piece of inline code."""
         return _CODE.sub("code", self.prose)
+
+    def words(self) -> int:
+        """Return the number of words, without blocks of code, tables, comments and targets of links."""
+        text = _COMMENT.sub("", _TABLE.sub("", self.prose))
+        return len(_WORD.findall(_LINK.sub(r"\g<text>", text)))
 
     def code(self) -> list[str]:
         """Return the pieces of inline code."""
@@ -160,3 +170,14 @@ def each(some: list[Page]) -> Callable:
         return test
 
     return decorate
+
+
+def print_words() -> None:
+    """Print the number of words of each page, the longest first, and their sum."""
+    counts = sorted(((page.words(), page.name) for page in pages()), reverse=True)
+    for number, name in [*counts, (sum(number for number, _ in counts), "all pages")]:
+        print(f"{number:7,}  {name}")
+
+
+if __name__ == "__main__":
+    print_words()

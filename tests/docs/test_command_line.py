@@ -9,7 +9,7 @@ import pytest
 from ortlearn.cli import main
 from tests.docs.pages import DOCS, ROOT
 
-PAGE = DOCS / "howto/command_line.md"
+PAGE = DOCS / "guide/command_line.md"
 BLOCK = re.compile(r"^```(python|console)\n(.*?)^```$", re.M | re.S)
 COMMAND = re.compile(r"^\$ ortlearn (.*)\n((?:(?!\$ ).*\n)*)", re.M)
 CONTINUED = re.compile(r"\\\n> *")

@@ -30,7 +30,7 @@ def test_rounded_ratios():
     phrases = {
         "README.md": ("a seventh of the time of MLPRegressor", "a tenth of that of torch"),
         "docs/explanation/epoch_loop.md": ("a seventh of the time of MLPRegressor", "a half to two thirds"),
-        "docs/howto/from_skorch.md": ("a hundredth of the time of skorch", "about three quarters"),
+        "docs/howto/from_torch.md": ("a hundredth of the time of skorch", "about three quarters"),
     }
     for path, parts in phrases.items():
         text = " ".join((ROOT / path).read_text(encoding="utf-8").split())

@@ -9,6 +9,8 @@ PAGES = pages()
 SITE = [page for page in PAGES if page.path.is_relative_to(DOCS)]
 #: Folders of pages that begin with what readers will learn.
 TEACHING = ("guide", "howto", "tutorials", "explanation")
+#: Largest numbers of words of a page and of all pages; ``python -m tests.docs.pages`` prints them.
+LONGEST, ALL = 1_200, 42_000
 TEST = re.compile(r"^(tests/[\w/]+\.py)::(\w+)$")
 
 
@@ -66,6 +68,15 @@ def test_page_begins_with_its_learning_goal(page):
     assert re.search(r"^# .+\n\nAfter (this|these|each|a) ", page.text)
 
 
+@each([page for page in PAGES if page.path.parent != DOCS / "reference"])
+def test_pages_are_short(page):
+    assert 10 < page.words() <= LONGEST
+
+
+def test_all_pages_can_be_read():
+    assert sum(page.words() for page in PAGES) <= ALL
+
+
 @every_page
 def test_tests_named_by_a_page_exist(page):
     for match in filter(None, map(TEST.match, page.code())):
@@ -91,6 +102,7 @@ def test_every_page_is_in_a_table_of_contents():
 
 
 BAD = """# One title
+<!-- not a word -->
 
 [here](#one-title) [there](#another) [page](missing.md) [web](https://example.org) ![](picture.png)
 [a `word` in code](other.md#what-is-it) `[no](link.md)`
@@ -101,6 +113,10 @@ BAD = """# One title
 ```
 
 ## What *is* `it`?
+
+| no | word |
+|---|---|
+| 1 | here |
 """
 
 
@@ -113,3 +129,4 @@ def test_broken_links_are_found(tmp_path):
     assert broken(page) == ["#another", "missing.md", "picture.png"]
     assert page.pictures() == [("", "picture.png")]
     assert "`[no](link.md)`"[1:-1] in page.code()
+    assert page.words() == 14
