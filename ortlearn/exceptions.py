@@ -39,9 +39,12 @@ __all__ = [
     "UnfittedStartWarning",
     "UnknownPluginError",
     "WriteBackError",
+    "limit_address",
     "warn_user",
 ]
 
+#: Page of the limits in the repository; on the website it is limits.html.
+LIMITS = "docs/limits.md"
 #: Packages whose lines are not those of the user.
 OWN_CALLERS = ("ortlearn", "sklearn", "joblib")
 #: Modules that fit many copies of an estimator.
@@ -215,6 +218,11 @@ class ConvergenceError(OrtlearnError, ArithmeticError):
 
     def __reduce__(self) -> Any:
         return type(self), (self.args[0], self.losses, self.rate)
+
+
+def limit_address(anchor: str) -> str:
+    """Return the end of an error about a limit: the address of its entry on the page, if any."""
+    return f" See {LIMITS}#{anchor}" if anchor else ""
 
 
 def warn_user(message: str, category: type[Warning], once: bool = False) -> None:

@@ -71,7 +71,7 @@ INTERNAL = {
         *("ModelCheckpoint.on_fit_task_begin", "ModelCheckpoint.on_fit_task_end"),
         *("ModelCheckpoint.on_training_pause", "ModelCheckpoint.on_training_over"),
     },
-    "ortlearn.exceptions": {"warn_user"},
+    "ortlearn.exceptions": {"limit_address", "warn_user"},
     "ortlearn.conversion": {"TrainableModel.", "Weight."},
     "ortlearn.differentiation": {
         *("build_gradient", "check_straight_through", "gradient_reach", "require_gradients"),

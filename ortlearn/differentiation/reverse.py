@@ -8,7 +8,7 @@ from typing import Any
 
 from onnx import NodeProto
 
-from ..exceptions import GradientError, OrtlearnError
+from ..exceptions import GradientError, OrtlearnError, limit_address
 from ..graphs import subgraphs
 from ..graphs.nodes import captured_names
 from .expand import expand_node
@@ -116,7 +116,7 @@ class Differentiator:
             "    from ortlearn.differentiation import gradient_rule\n"
             f'    @gradient_rule("{node.op_type}"{domain})\n'
             f"    def rule(op, node, grad): ...  # one name or None for each of {len(node.input)} inputs"
-            f"{broken}"
+            f"{broken}\n{limit_address('no-rule').strip()}"
         )
 
     def _pull_back(self, op: Any, nodes: Any, step: _Step, needed: Any, contributions: Any) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, defs
 
-from ..exceptions import GradientError
+from ..exceptions import GradientError, limit_address
 from ..graphs import node_inputs, opset_versions, subgraphs, value_types
 from ..graphs.nodes import attribute, captured_names
 from .bodies import Body
@@ -42,6 +42,7 @@ class RoundingError(GradientError):
             "Remove it from the graph, exclude the weights before it, or pass straight_through=True to "
             "differentiate it as the identity."
             + (_DYNAMIC if node.op_type == "DynamicQuantizeLinear" else "")
+            + limit_address("rounding")
         )
 
 

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from onnx import NodeProto, TensorProto
 
-from ..exceptions import GradientError
+from ..exceptions import GradientError, limit_address
 from ..graphs.nodes import attribute, copy_node
 from .gradient_builder import GradientBuilder
 from .registry import normalize_domain
@@ -186,11 +186,11 @@ class RuleNode:
             f"the rank of {', '.join(map(repr, names))} is unknown. Declare the shapes of the inputs of the "
             "model (dimensions may have names), or run the model to find them: "
             f"onnx_derivative(model, feeds={{{first!r}: array, ...}}), or "
-            "ortlearn.onnx_files.open(model, feeds) for the model that an estimator trains"
+            "ortlearn.onnx_files.open(model, feeds) for the model that an estimator trains",
+            limit="unknown-rank",
         )
 
-    def error(self, reason: str) -> GradientError:
-        """Return an error that names the node."""
-        return GradientError(
-            f"Cannot differentiate operator {self.op_type!r} (node {self.name!r}): {reason}."
-        )
+    def error(self, reason: str, limit: str = "") -> GradientError:
+        """Return an error that names the node, and the anchor of a limit, if any."""
+        where = f"operator {self.op_type!r} (node {self.name!r})"
+        return GradientError(f"Cannot differentiate {where}: {reason}.{limit_address(limit)}")

@@ -7,6 +7,8 @@ from typing import Any
 
 from sklearn import __version__
 
+from ..exceptions import limit_address
+
 try:
     from sklearn.callback import CallbackSupportMixin, with_callbacks
 except ImportError:  # scikit-learn before 1.9
@@ -29,7 +31,7 @@ except ImportError:  # scikit-learn before 1.9
             """
             raise ImportError(
                 f"Callbacks require scikit-learn 1.9 or later, and {__version__} is installed: "
-                "pip install 'scikit-learn>=1.9'."
+                f"pip install 'scikit-learn>=1.9'.{limit_address('callbacks')}"
             )
 
     def with_callbacks(method: Callable) -> Callable:  # type: ignore[no-redef]

@@ -11,7 +11,7 @@ import numpy as np
 from onnx import ModelProto
 from sklearn.utils import check_consistent_length
 
-from ..exceptions import WriteBackError
+from ..exceptions import WriteBackError, limit_address
 from ..graphs.external_tensors import with_own_locations
 from ..inference.fast_validation import validated_matrix
 from ..inference.method_outputs import check_predictor, flat_decisions
@@ -246,7 +246,7 @@ class FittedModel:
         if problem.source is None:
             raise WriteBackError(
                 "to_sklearn is for scikit-learn models, and this is an ONNX model: use get_trained_onnx or "
-                "save_onnx_graph."
+                f"save_onnx_graph.{limit_address('files-to-sklearn')}"
             )
         weights = problem.trainable.coefficients(self.stable_weights())
         return write_weights(problem.source, problem.trainable, weights, problem.targets.ndim)

@@ -9,7 +9,7 @@ import numpy as np
 from onnx import ModelProto, TensorProto
 
 from ..differentiation.reach import gradient_reach
-from ..exceptions import GradientError
+from ..exceptions import GradientError, limit_address
 from ..graphs import (
     GraphBuilder,
     append_nodes,
@@ -103,6 +103,7 @@ class _Outputs:
             raise GradientError(
                 f"predict of {self.source.name} is piecewise constant, since it returns classes or "
                 f"indices: differentiate one of {self._available('predict')}."
+                f"{limit_address('outputs-without-derivative')}"
             )
         found = scores.predicted
         rank = len(self.op.shape(found) or (None, None))
@@ -182,5 +183,5 @@ def check_is_smooth(source: Source, model: ModelProto, output: str, wrt: Any) ->
     operators = ", ".join(dict.fromkeys(node.op_type for node in blockers)) or "no operator"
     raise GradientError(
         f"{output} of {source.name} is piecewise constant: its gradient is zero wherever it exists (X is "
-        f"read only through {operators}). Instead, {advice}"
+        f"read only through {operators}). Instead, {advice}{limit_address('outputs-without-derivative')}"
     )

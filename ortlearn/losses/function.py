@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from onnx import TensorProto
 
-from ..exceptions import PluginError
+from ..exceptions import PluginError, limit_address
 from ..graphs import GraphBuilder, TensorType
 from ..graphs.arithmetic import parse_expression, uses, write_expression
 from .base import BaseLoss
@@ -132,7 +132,7 @@ class FunctionLoss(BaseLoss):
         raise PluginError(
             "A Python function cannot be part of an ONNX graph. Train with "
             "OrtGradientForwardBackwardOptimizer and an update that is not a solver, or write the loss as a "
-            "subclass of BaseLoss."
+            f"subclass of BaseLoss.{limit_address('losses-in-python')}"
         )
 
     def evaluate(self, expected: np.ndarray, predicted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from onnx import ModelProto, NodeProto, TensorShapeProto, ValueInfoProto
 
-from ..exceptions import ConversionError
+from ..exceptions import ConversionError, limit_address
 from ..graphs import TensorType, copy_model, value_types
 from ..graphs.editing import with_fields
 from ..graphs.nodes import needed_nodes
@@ -37,6 +37,7 @@ def with_dynamic_batch(model: ModelProto, required: bool = False) -> ModelProto:
         raise ConversionError(
             f"The model takes {number} sample(s) at a time, and {node.op_type} (node {node.name!r}, output "
             f"{node.output[0]!r}) depends on that number: export the model with a free first dimension."
+            f"{limit_address('fixed-samples')}"
         )
     return dynamic if node is None else model
 

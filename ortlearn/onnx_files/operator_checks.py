@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 from onnx import ModelProto, NodeProto, TensorProto
 
-from ..exceptions import ConversionError
+from ..exceptions import ConversionError, limit_address
 from ..graphs import TensorType, subgraphs
 from ..graphs.external_tensors import tensor_array
 from ..graphs.nodes import all_nodes, attribute, attributes_of
@@ -136,7 +136,7 @@ def check_operators(model: ModelProto, types: Mapping[str, TensorType], label: s
                 f"{label} have a {node.op_type} (node {node.name!r}) with a mask of keys, whose numbers of "
                 "queries and keys differ or are unknown. onnxruntime before 1.20 computes it "
                 "wrongly: install the newest onnxruntime instead, or give both axes the same size or name "
-                "in the model."
+                f"in the model.{limit_address('masks-of-keys')}"
             )
         if node.domain not in ("", "ai.onnx"):
             continue

@@ -7,7 +7,7 @@ from onnx import __version__ as onnx_version
 
 from ..differentiation.expand import expand_node
 from ..differentiation.gradient_builder import GradientBuilder
-from ..exceptions import ConversionError, GradientError
+from ..exceptions import ConversionError, GradientError, limit_address
 from ..graphs import (
     GraphBuilder,
     copy_model,
@@ -150,7 +150,7 @@ def _upgraded(model: ModelProto, version: int) -> ModelProto:
         part = f"the operators {named}" if changed else "its graph"
         raise ConversionError(
             f"The model has opset {version}, and onnx cannot convert {part} to {OPSET}: {error}. Export the "
-            f"model again with opset {OPSET}."
+            f"model again with opset {OPSET}.{limit_address('old-opsets')}"
         ) from error
     if version < BROADCASTING:
         converted = replace_nodes(converted, {("", "PRelu"): _channel_slopes})

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
-from ..exceptions import WriteBackError
+from ..exceptions import WriteBackError, limit_address
 from ..graphs import copy_model, subgraphs
 from ..graphs.external_tensors import tensor_array
 from ..graphs.functions import called_functions
@@ -61,6 +61,7 @@ class WeightLocation:
             raise WriteBackError(
                 f"Weight {self.name!r} has values up to {np.abs(array).max():.3g}, which overflow {dtype}: "
                 "train with a penalty, or get the model in float32 by keep_upgrade=True."
+                f"{limit_address('float16')}"
             )
         self._write(rounded)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..exceptions import PluginError
+from ..exceptions import PluginError, limit_address
 from .base import BasePenalty
 
 __all__ = ["check_proximal_steps", "order_proximal_steps"]
@@ -32,5 +32,5 @@ def check_proximal_steps(name: str, penalties: Sequence[BasePenalty], has_length
         raise PluginError(
             f"PerWeightPenalty: the proximal steps of {names} on {name!r} cannot be combined, since "
             "applying them in sequence is not the step of their sum. Keep one of these penalties for the "
-            "weight."
+            f"weight.{limit_address('combined-penalties')}"
         )

@@ -8,7 +8,7 @@ import numpy as np
 from onnx import ModelProto, TensorProto, version_converter
 from sklearn.base import is_classifier
 
-from ..exceptions import ConversionError
+from ..exceptions import ConversionError, limit_address
 from ..graphs import TensorType, graph_names, inline_functions, map_names, opset_versions, value_types
 from ..models.columns import Columns
 from ..models.scores import Scores, transformation
@@ -73,7 +73,7 @@ def append_converted(op: ModelWriter, estimator: Any, x: str | Columns) -> Score
         raise UndefinedModelError(
             f"{name} has no model definition, or none that supports its parameters: declare one in the "
             "entry-point group 'ortlearn.models', or register a converter with "
-            "skl2onnx.update_registered_converter."
+            f"skl2onnx.update_registered_converter.{limit_address('no-definition')}"
         )
     tensors = list(x.tensors) if isinstance(x, Columns) else [x]
     given = {f"input_{i}": tensor for i, tensor in enumerate(tensors) if tensor is not None}

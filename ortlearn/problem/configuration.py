@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.utils import Tags
 
 from ..differentiation import check_straight_through
-from ..exceptions import ConversionError, PluginError
+from ..exceptions import ConversionError, PluginError, limit_address
 from ..learning_rates import BaseLearningRate, resolve_learning_rate
 from ..losses import BaseLoss, resolve_loss
 from ..onnx_files import LoRA
@@ -224,6 +224,7 @@ class Configuration:
             raise ValueError(
                 f"{type(updates.learning_rate).__name__} is a solver, which does not support "
                 f"{' and '.join(wrong)}: use another learning rate, or the default of these parameters."
+                f"{limit_address('averages-of-solvers')}"
             )
 
     def check_partial_fit(self, validates: bool) -> None:
@@ -231,13 +232,14 @@ class Configuration:
         if self.stopping.early_stopping and not validates:
             raise ValueError(
                 "partial_fit with early_stopping=True validates at every call: pass the same X_val and y_val "
-                "each time."
+                f"each time.{limit_address('stopping-of-partial-fit')}"
             )
         check_no_balanced_weights(self.class_weight)
         if self.updates.is_solver:
             raise PluginError(
                 f"{type(self.updates.learning_rate).__name__} trains on all samples at once and keeps no "
                 "state: use fit, or another learning rate for partial_fit."
+                f"{limit_address('solvers-of-partial-fit')}"
             )
 
     def loop_settings(self, max_iter: int, stream: Any = None) -> LoopSettings:

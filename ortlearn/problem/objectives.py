@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
-from ..exceptions import NoTrainableWeightError, PluginError
+from ..exceptions import NoTrainableWeightError, PluginError, limit_address
 from ..learning_rates import BaseLearningRate
 from ..losses import BaseLoss, PerOutputLoss, PerPositionLoss, default_loss
 from ..penalties import BasePenalty
@@ -57,7 +57,7 @@ def check_task(loss: BaseLoss, task: str) -> None:
     if task not in loss.tasks:
         raise PluginError(
             f"{type(loss).__name__} is for {' or '.join(sorted(loss.tasks))}, and the model is for {task}: "
-            "choose another loss."
+            f"choose another loss.{limit_address('loss-of-another-task')}"
         )
 
 
@@ -76,7 +76,7 @@ def penalty_for_weights(
         if part.needs_step and not has_length and not learning_rate.full_batch:
             raise PluginError(
                 f"{type(part).__name__} requires a proximal step, which {type(learning_rate).__name__} does "
-                "not support: use SGD or SGDNesterov."
+                f"not support: use SGD or SGDNesterov.{limit_address('proximal-steps')}"
             )
     weights = {name: trainable.parameters[name] for name in trainable.trained}
 

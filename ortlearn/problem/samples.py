@@ -11,6 +11,7 @@ from sklearn.utils import _safe_indexing, check_array, check_consistent_length
 from sklearn.utils.multiclass import check_classification_targets
 
 from ..data.sample_blocks import weights_fault
+from ..exceptions import limit_address
 from ..preprocessing.columns import as_array_like, count_samples, shape_of
 from ..targets.encoding import check_labels
 from ..targets.label_arrays import check_weights_of_positions, with_masked_labels
@@ -139,7 +140,7 @@ def _split(
     except ValueError as error:
         raise ValueError(
             f"early_stopping cannot hold out validation_fraction={fraction} of {n_samples} samples: {error} "
-            "Pass X_val and y_val, or change validation_fraction."
+            f"Pass X_val and y_val, or change validation_fraction.{limit_address('rare-classes')}"
         ) from error
     return np.sort(kept), np.sort(held_out)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..exceptions import DeviceError
+from ..exceptions import DeviceError, limit_address
 from .onnxruntime_module import runtime
 from .providers import CPU, CUDA, default_options, fallbacks, find_provider, plugin_devices, unknown_device
 
@@ -142,7 +142,7 @@ def _cuda(name: Any, index: int, options: dict[str, str]) -> Device:
         raise DeviceError(
             f"device={name!r} needs the CUDAExecutionProvider, but this build of onnxruntime has only "
             f"{available}. Install 'ortlearn[gpu]', or 'ortlearn[training-gpu]' (Linux, Python 3.10 or "
-            "3.11), or use device='cpu'."
+            f"3.11), or use device='cpu'.{limit_address('devices')}"
         )
     index = int(options.pop("device_id", index))
     return Device("cuda", index, CUDA, tuple(sorted(options.items())))

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 
+from ..exceptions import limit_address
 from .label_arrays import per_position
 from .weight_sums import sums_of_labels
 
@@ -34,7 +35,7 @@ def check_no_balanced_weights(class_weight: Any) -> None:
             "class_weight='balanced' is not supported for partial_fit, which does not know the frequencies "
             "of the classes in all samples. Compute the weights once from a large enough sample by "
             "sklearn.utils.class_weight.compute_class_weight('balanced', classes=classes, y=y), and pass "
-            "class_weight=dict(zip(classes, weights))."
+            f"class_weight=dict(zip(classes, weights)).{limit_address('balanced-weights')}"
         )
 
 
@@ -61,6 +62,7 @@ def class_weight_tables(
         kind = f"{article} {estimator_type.replace('_', ' ')}" if estimator_type else "not a classifier"
         raise ValueError(
             f"class_weight applies to classifiers only, and this model is {kind}: use sample_weight."
+            f"{limit_address('weights-of-regressors')}"
         )
     if y is None:
         return None  # encoding the labels raises the error

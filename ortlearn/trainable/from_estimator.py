@@ -12,7 +12,7 @@ import numpy as np
 from onnx import ModelProto
 
 from .. import models
-from ..exceptions import WriteBackError
+from ..exceptions import WriteBackError, limit_address
 from ..graphs import initializer_arrays, name_nodes, prune
 from ..graphs.output_shapes import with_computed_shapes
 from ..models.constraints.reparametrisation import Reparametrisation
@@ -203,7 +203,7 @@ def _write_back_error(trainable: TrainableModel, reason: str) -> WriteBackError:
     """Return the error for an estimator that cannot represent the trained model."""
     return WriteBackError(
         f"{trainable.origin} cannot represent {reason}. Use the trained ONNX model instead: "
-        "get_trained_onnx, save_onnx_graph."
+        f"get_trained_onnx, save_onnx_graph.{limit_address('weights-that-cannot-be-written-back')}"
     )
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from onnx import ModelProto, TensorProto
 
-from ..exceptions import ConversionError
+from ..exceptions import ConversionError, limit_address
 from ..graphs import graph_names, map_names, name_nodes, value_types
 from ..graphs.files import MAX_MESSAGE
 from ..models.parameters import Parameter
@@ -112,7 +112,7 @@ def _check_size(model: TrainableModel) -> None:
         raise ConversionError(
             f"The weights to train take {total / 2**30:.3g} GiB (the largest is {largest!r}), more than the "
             "limit of 2 GiB, which does not apply to frozen weights: select fewer by weights_to_train, or "
-            "train low-rank adapters, lora=LoRA(...)."
+            f"train low-rank adapters, lora=LoRA(...).{limit_address('large-weights')}"
         )
 
 

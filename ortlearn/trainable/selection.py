@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ..differentiation import gradient_reach
-from ..exceptions import ConversionError, NoTrainableWeightError
+from ..exceptions import ConversionError, NoTrainableWeightError, limit_address
 from ..graphs.name_patterns import matches_pattern
 from ..models.parameters import CONSTANT, STATISTIC, Parameter
 from .facts import explained_rows, rows_table
@@ -107,7 +107,7 @@ def select_weights(
         hint = f" Select weights by weights_to_train, from {_known(weights, original_names)}."
         raise NoTrainableWeightError(
             "The model has no weight to train: no initializer is a factor of a product, an intercept, a "
-            f"table or a fitted attribute.{hint if weights else ''}"
+            f"table or a fitted attribute.{hint if weights else ''}{limit_address('no-weight')}"
         )
     return sorted(chosen)
 
@@ -145,12 +145,13 @@ def _reached(model: TrainableModel) -> list[str]:
         return found
     present = {tensor.name for tensor in part.graph.initializer}
     lost = [model.original_names.get(name, name) for name in learned if name not in present]
-    raise NoTrainableWeightError(
-        "The model has no weight to train: learned weights affect the trained output only through "
+    reason = (
+        "learned weights affect the trained output only through "
         f"{', '.join(sorted({node.op_type for node in blockers}))}, without a gradient."
         if len(lost) < len(learned)
-        else f"The model has no weight to train: {lost} do not affect the trained output ({output!r})."
+        else f"{lost} do not affect the trained output ({output!r})."
     )
+    raise NoTrainableWeightError(f"The model has no weight to train: {reason}{limit_address('no-weight')}")
 
 
 def _reached_matches(model: TrainableModel, matches: Sequence[PatternMatch]) -> list[str]:

@@ -25,6 +25,7 @@ _CARD = re.compile(r"^:link: *(\S+)\n:link-type: doc$", re.M)
 _TABLE = re.compile(r"^\|.*\n\|[-:| ]+\|\n(?:\|.*\n?)*", re.M)
 _COMMENT = re.compile(r"<!--.*?-->", re.S)
 _WORD = re.compile(r"[^\W\d_][\w'’.-]*")
+_ANCHOR = re.compile(r'<a id="([\w-]+)"></a>')
 _TARGET = re.compile(r"^\(([\w-]+)\)=$", re.M)
 
 
@@ -82,9 +83,9 @@ class Page:
         return [(m["text"], m["target"]) for m in _LINK.finditer(self.without_code) if m["picture"]]
 
     def anchors(self) -> set[str]:
-        """Return the anchors that GitHub and myst generate from headings."""
+        """Return the anchors that GitHub and myst generate from headings, and those that the page sets."""
         seen: dict[str, int] = {}
-        found = set(_TARGET.findall(self.prose))
+        found = {*_TARGET.findall(self.prose), *_ANCHOR.findall(self.prose)}
         for title in _HEADING.findall(self.prose):
             words = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", title).replace("`", "").lower()
             slug = re.sub(r"[^\w\- ]", "", words).replace(" ", "-")

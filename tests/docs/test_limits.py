@@ -1,10 +1,12 @@
 """Every limit has an example, or links to a test, a measurement or a decision."""
 
 import re
+from pathlib import Path
 
 import pytest
 
-from tests.docs.pages import DOCS, Page
+from ortlearn import exceptions
+from tests.docs.pages import DOCS, ROOT, Page
 
 MEASURED = r"performance|coverage|decisions/[\w-]+|howto/adapt_to_new_data"
 EVIDENCE = re.compile(rf"^>>> |`tests/[\w/]+\.py(?:::\w+)?`|\]\((?:{MEASURED})\.md(?:#[\w-]+)?\)", re.M)
@@ -29,6 +31,16 @@ def test_every_row_of_a_table_has_evidence():
     cells = [cell for table in tables for cell in table.column("shown by")]
     assert len(cells) == sum(len(table.rows) for table in tables) > 50
     assert not [cell for cell in cells if cell != "example" and not EVIDENCE.search(cell)]
+
+
+def test_errors_and_the_page_have_the_same_limits():
+    sources = [path.read_text(encoding="utf-8") for path in Path(exceptions.__file__).parent.rglob("*.py")]
+    written = {
+        name for text in sources for name in re.findall(r"(?:limit_address\(|limit=)['\"]([\w-]+)", text)
+    }
+    page = Page(ROOT / exceptions.LIMITS)
+    assert len(written) > 25 and written <= page.anchors()
+    assert set(re.findall(r'<a id="([\w-]+)">', page.text)) <= written
 
 
 def test_sections_and_evidence_are_found():

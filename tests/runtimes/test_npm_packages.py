@@ -1,4 +1,4 @@
-"""The lines by which the page installs the package for Node work in a clone."""
+"""The lines and programs of the READMEs of packages for Node and the browser work in a clone."""
 
 import os
 import re
@@ -9,23 +9,26 @@ import pytest
 
 from ortlearn.saving import load_training
 
+from .browser import served
 from .conftest import RUNTIMES, modules_of
-from .packages import PACKAGES
 
 pytestmark = pytest.mark.runtimes
 ROOT = RUNTIMES.parent
 PAGE = (ROOT / "docs" / "howto" / "train_anywhere.md").read_text(encoding="utf-8")
-PROGRAM = """
-const X = [[1, 2, 3, 4, 5], [5, 4, 3, 2, 1]];
-const { load } = require("ortlearn-node");
-(async () => {
-  const trainer = await load(process.argv[2]);
-  await trainer.fit(X, ["low", "high"], { epochs: 2 });
-  const { label, probabilities } = await trainer.predict(X);
-  await trainer.save(process.argv[3]);
-  console.log(JSON.stringify({ label, probabilities }));
-})();
+#: What the programs of the READMEs need around them.
+BEFORE = """
+globalThis.document = { baseURI: process.argv[2] };
+const X = [[1, 2, 3, 4, 5], [5, 4, 3, 2, 1]], y = ["low", "high"];
 """
+AFTER = """
+console.log(JSON.stringify({ label, probabilities }));
+process.exit();
+"""
+
+
+def blocks(text, kind):
+    """Return the blocks of code of a page."""
+    return re.findall(rf"```{kind}\n(.*?)```", text, re.DOTALL)
 
 
 def run(command, folder, fails=False):
@@ -47,22 +50,31 @@ def run(command, folder, fails=False):
     return found.stdout
 
 
-def test_package_is_packed_and_installed(packages, tmp_path):
-    modules_of("node")
+@pytest.mark.parametrize("name", ["node", "web"])
+def test_readme_works(name, packages, tmp_path):
+    modules_of(name)
+    text = (RUNTIMES / name / "README.md").read_text(encoding="utf-8")
     clone, program = tmp_path / "clone", tmp_path / "your-program"
     shutil.copytree(RUNTIMES, clone / "runtimes", ignore=shutil.ignore_patterns("node_modules"))
-    program.mkdir()
+    shutil.copytree(packages["logistic"], program / "folder")
     (program / "package.json").write_text("{}")
-    (program / "program.cjs").write_text(PROGRAM)
-    (lines,) = re.findall(r"```bash\n(.*?)```", PAGE.partition("## Node")[2], re.DOTALL)
+    ((lines,), (code,)) = blocks(text, "bash"), blocks(text, "js")
     run("set -e\n" + lines.replace("/path/to", str(tmp_path)), clone)
     shutil.rmtree(clone)  # nothing is linked
-    text = run(f"node program.cjs {packages['logistic']} {tmp_path / 'trained'}", program)
-    assert re.fullmatch(
-        r'\{"label":\["\w+","\w+"\],"probabilities":\[\[(.+,){2}.+\],\[(.+,){2}.+\]\]\}\n', text
-    )
-    assert load_training(tmp_path / "trained").n_iter_ == 4 + 2
-    assert set(PACKAGES["logistic"][3]) == {"low", "middle", "high"}
+    (program / "program.mjs").write_text(BEFORE + code + AFTER)
+    with served(models=tmp_path / "models") as address:
+        shutil.copytree(packages["logistic"], tmp_path / "models" / "wine")
+        printed = run(f"node program.mjs {address}", program)
+    answer = r'\{"label":\["\w+","\w+"\],"probabilities":\[\[(.+,){2}.+\],\[(.+,){2}.+\]\]\}\n'
+    assert re.search(answer, printed)
+    if name == "node":
+        assert load_training(program / "other-folder").n_iter_ == 4 + 5
+        assert load_training(program / "folder").n_iter_ == 4
+
+
+def test_page_and_readme_have_the_same_lines():
+    readme = (RUNTIMES / "node" / "README.md").read_text(encoding="utf-8")
+    assert blocks(readme, "bash") == blocks(PAGE.partition("## Node")[2], "bash")
 
 
 @pytest.mark.parametrize("name", ["node", "web"])

@@ -2,6 +2,7 @@
 
 import ast
 import importlib.util
+import re
 from pathlib import Path
 
 import numpy as np
@@ -48,6 +49,16 @@ def test_length_and_imports():
     }
     assert imported == {"json", "math", "os", "zlib", "pathlib", "numpy", "onnxruntime"}
     assert len(source.splitlines()) <= 320
+
+
+def test_readme_works(tmp_path, monkeypatch, capsys):
+    write_package("logistic", tmp_path / "folder")
+    (code,) = re.findall(r"```python\n(.*?)```", SOURCE.with_name("README.md").read_text(), re.DOTALL)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(SOURCE.parent)
+    exec(code, dict(zip("Xy", PACKAGES["logistic"][2:4], strict=True)))
+    assert len(capsys.readouterr().out.splitlines()) == 5
+    assert load_training("folder").n_iter_ == 4 + 5
 
 
 @pytest.mark.sweep(4)

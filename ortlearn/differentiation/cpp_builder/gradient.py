@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from onnx import ModelProto, NodeProto, helper
 
-from ...exceptions import GradientError
+from ...exceptions import GradientError, limit_address
 from ...graphs import (
     GraphBuilder,
     TensorType,
@@ -47,7 +47,8 @@ def gradient_graph(
     outputs = [y] if y is not None else [name for name in own if types[name].elem_type in CARRIERS]
     reason = refusal(model, outputs, wrt)
     if reason is not None:
-        raise GradientError(f"onnxruntime-training does not differentiate this graph: {reason}.")
+        reason += f".{limit_address('positive-list')}"
+        raise GradientError(f"onnxruntime-training does not differentiate this graph: {reason}")
     result = _BuilderInterface(model, outputs, wrt, types, y is None and not fill_ones).gradient()
     kept = own if keep_outputs else [y] if y is not None and keep_outputs is None else []
     infos = {value.name: value for value in model.graph.output}

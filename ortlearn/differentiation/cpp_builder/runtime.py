@@ -8,7 +8,7 @@ from types import ModuleType
 
 from onnx import ModelProto, load_from_string
 
-from ...exceptions import GradientError, MissingRuntimeError
+from ...exceptions import GradientError, MissingRuntimeError, limit_address
 
 __all__ = ["build", "is_available", "pybind"]
 
@@ -29,7 +29,7 @@ def pybind() -> ModuleType:
         raise MissingRuntimeError(
             "The installed onnxruntime has no gradient builder. Install onnxruntime-training: "
             "pip install 'ortlearn[training]' (Python 3.10 to 3.12) in place of onnxruntime; or use "
-            "gradient='rules', which runs on any onnxruntime."
+            f"gradient='rules', which runs on any onnxruntime.{limit_address('training-runtime')}"
         )
     return _pybind_state
 

@@ -126,7 +126,8 @@ def _read(node: RuleNode, name: str, alphas: Iterator[float], betas: Iterator[fl
     if None in given:
         raise node.error(
             f"its activation {name!r} needs {' and '.join(('activation_alpha', 'activation_beta')[:count])}, "
-            "because onnxruntime and the specification of ONNX have different defaults"
+            "because onnxruntime and the specification of ONNX have different defaults",
+            limit="activations",
         )
     alpha, beta = [*given, None, None][:2]
     return Activation(function, (alpha, beta), node.attribute("clip"))

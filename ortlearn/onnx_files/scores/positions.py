@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ...exceptions import ConversionError
+from ...exceptions import ConversionError, limit_address
 from ...graphs.nodes import attribute
 from ...models import Positions, Scores
 from ...models.parameters import Parameter
@@ -35,7 +35,7 @@ def position_classes(view: ScoreView, weights: Mapping[str, Parameter], labels: 
     if n_classes is None:
         raise ConversionError(
             f"Output {output!r} has the shape {view.op.shape(output)}, with an unknown number of classes on "
-            f"axis {axis}: export the model with a fixed one."
+            f"axis {axis}: export the model with a fixed one.{limit_address('unknown-scores')}"
         )
     link = found.link or ("softmax" if n_classes > 1 else "sigmoid")
     rest = [number for number in range(1, len(sizes) + 1) if number != axis]

@@ -11,7 +11,7 @@ from onnx import ModelProto
 
 from ...data.samples import Data
 from ...differentiation import gradient_of_loss
-from ...exceptions import PluginError
+from ...exceptions import PluginError, limit_address
 from ...runtime.calls import BoundCall
 from ...runtime.devices import Device, ort_scalar, ort_value
 from ..fusions import fuse_step
@@ -60,13 +60,14 @@ class FullBatchStep:
         if not all(part.smooth or part.roundable for part in left.parts()):
             raise PluginError(
                 f"{type(solver).__name__} needs a smooth objective, but {penalty!r} is not smooth. Use an l2 "
-                "penalty, or another learning rate."
+                f"penalty, or another learning rate.{limit_address('solvers-and-penalties')}"
             )
         if task.graph.statistics:
             raise PluginError(
                 f"{type(solver).__name__} uses all samples at once, but the model has a BatchNormalization "
                 "in training mode, whose running statistics are updated for each batch. Use another learning "
                 "rate, such as LearningRateAdam, or set training_mode=0 in the file."
+                f"{limit_address('running-statistics')}"
             )
         self._rounds_penalty = not left.smooth
         #: Standard deviation of the labels, if scores have their scale.
