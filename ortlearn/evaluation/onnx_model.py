@@ -121,13 +121,13 @@ class OnnxModel(Model):
     @runtime_errors()
     def outputs_of(self, table: Table) -> dict[str, Any]:
         """Return all outputs by name."""
-        columns = read_columns(self.features(table), self.schema)
         groups = next((value for value in self.model.graph.input if value.name in self._groups), None)
-        if groups is not None:
-            if table.groups is None:
-                raise ValueError(
-                    f"{self.path} has intervals by group: name the column of the groups with --group COLUMN."
-                )
+        if groups is not None and table.groups is None:
+            raise ValueError(
+                f"{self.path} has intervals by group: name the column of the groups with --group COLUMN."
+            )
+        columns = read_columns(self.features(table), self.schema)
+        if groups is not None and table.groups is not None:
             is_text = groups.type.tensor_type.elem_type == TensorProto.STRING
             columns[groups.name] = table.groups if is_text else table.groups.astype(np.int64)
         return dict(zip(self.outputs, self._session.run(self.outputs, columns), strict=True))

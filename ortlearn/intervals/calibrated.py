@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from .. import conversion
 from ..exceptions import PackageError
 from ..fitting.trainer import draw_seed
+from ..inference.result_types import as_floats_of
 from ..preprocessing.columns import as_array_like, count_samples
 from ..problem.samples import Samples, check_lengths
 from .arguments import check_groups, group_rows, kept_groups, sample_keys, warn_of_trained
@@ -99,7 +100,8 @@ class CalibratedMethods:
         wanted = [None if value is None else checked_coverage(value) for value in given]
         model, X = self._model(), as_array_like(X)
         rows, outputs = self._rows(groups, count_samples(X)), model.outputs(X)
-        return [model.predict(X, value, rows, outputs) for value in (None, *wanted)]
+        found = [model.evaluate(X, model.constants(value), rows, outputs) for value in (None, *wanted)]
+        return [{name: as_floats_of(X, array) for name, array in part.items()} for part in found]
 
     def _packaged(self) -> tuple[Any, Any, tuple[float, float, int] | None]:
         """Return the optimizer of a training package, a function that adds outputs, and units of labels."""
@@ -142,6 +144,10 @@ class CalibratedMethods:
         check_lengths(samples.X, samples.y)
         groups, seed = check_groups(groups, len(samples.y)), draw_seed(random_state) % 2**31
         held_out, (X_cal, y_cal, groups_cal) = samples, given_cal
+        if X_cal is None and not (y_cal is None and groups_cal is None):
+            raise ValueError("X_cal is missing: pass it with y_cal and groups_cal.")
+        if X_cal is not None and groups is not None and groups_cal is None:
+            raise ValueError("groups_cal is missing: pass the groups of the calibration samples X_cal.")
         if X_cal is not None:
             held_out = Samples(X_cal, self._given(y_cal, "y_cal"))
             check_lengths(held_out.X, held_out.y)

@@ -11,7 +11,6 @@ from onnx import ModelProto
 
 from ..exceptions import SavedFileError
 from ..graphs import GraphBuilder
-from ..inference.result_types import as_floats_of
 from ..runtime.checked_sessions import open_session
 from ..runtime.devices import Device
 from ..runtime.forks import PerProcess
@@ -170,17 +169,6 @@ class FittedIntervals:
         if self.center == "model":
             found["prediction"] = outputs[0].ravel()
         return found
-
-    def predict(
-        self,
-        X: Any,
-        coverage: float | None,
-        rows: np.ndarray | None = None,
-        outputs: list[np.ndarray] | None = None,
-    ) -> dict[str, Any]:
-        """Return prediction, ends and quantiles, with the floats of X; None is the adapted coverage."""
-        found = self.evaluate(X, self.constants(coverage), rows, outputs)
-        return {name: as_floats_of(X, array) for name, array in found.items()}
 
     def measured(self, X: Any, y: np.ndarray, rows: np.ndarray, groups: tuple) -> CalibrationSamples:
         """Return new calibration samples."""

@@ -6,7 +6,7 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, MetaEstimatorMixin, RegressorMixin
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, RegressorMixin, is_classifier
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from ..estimators.display import DisplayMixin
@@ -15,7 +15,7 @@ from .arguments import numeric_labels
 from .calibrated import COMMON
 from .conformal import checked_coverage, checked_levels
 from .fitted import FittedIntervals
-from .members import is_given, resuming
+from .members import is_given, resuming, template
 from .methods import METHODS, Plan, fold_numbers
 from .predictions import IntervalPredictions
 from .updates import CalibrationUpdates
@@ -132,6 +132,7 @@ class OrtIntervalRegressor(
     }
 
     _fitted: FittedIntervals | None = None
+    _given = staticmethod(numeric_labels)
 
     def __init__(
         self,
@@ -214,10 +215,17 @@ class OrtIntervalRegressor(
             If calibration samples are training samples.
         """
         self._validate_params()
-        coverage, levels = checked_coverage(self.coverage), self._all_levels()
+        coverage, model = checked_coverage(self.coverage), template(self.estimator)
+        if hasattr(model, "__sklearn_tags__") and is_classifier(model):
+            raise ValueError("OrtIntervalRegressor takes a regressor: use OrtSetClassifier for a classifier.")
+        levels: Any = [] if self.levels is None else checked_levels(self.levels)
+        levels = np.unique(np.round([*levels, (1 - coverage) / 2, 0.5, (1 + coverage) / 2], 12))
         given, by_folds = Samples(X, self._given(y), sample_weight), self.method == "cv+"
-        if by_folds:
-            self._check_folds(given, groups, X_cal)
+        if by_folds and not (groups is None and X_cal is None):
+            raise ValueError(
+                "method='cv+' calibrates by cross-validation, without groups and calibration samples: omit "
+                "them, or use another method."
+            )
         estimator = resuming(self.estimator, resume_from, self.random_state)
         parts = self._parts(given, groups, (X_cal, y_cal, groups_cal), coverage, not by_folds)
         plan = Plan(estimator, levels, parts.seed, self.normalize, self.n_members)
@@ -238,23 +246,3 @@ class OrtIntervalRegressor(
             rows = fold_numbers(len(held_out.y), self.n_members, parts.seed)
         self._fitted = fitted.calibrated_on(held_out.X, held_out.y, rows, parts.groups)
         return self
-
-    def _given(self, y: Any, name: str = "y") -> np.ndarray:
-        """Return labels as numbers."""
-        return numeric_labels(y, name)
-
-    def _check_folds(self, samples: Samples, groups: Any, X_cal: Any) -> None:
-        """Raise a ValueError for arguments that CV+ does not take."""
-        if groups is not None or X_cal is not None:
-            raise ValueError(
-                "method='cv+' calibrates by cross-validation, without groups and calibration samples: omit "
-                "them, or use another method."
-            )
-        if len(samples.y) < self.n_members:
-            raise ValueError(f"n_members={self.n_members} folds take as many samples, not {len(samples.y)}.")
-
-    def _all_levels(self) -> np.ndarray:
-        """Return the given levels with those of the interval and the median."""
-        given: Any = [] if self.levels is None else checked_levels(self.levels)
-        coverage = checked_coverage(self.coverage)
-        return np.unique(np.round([*given, (1 - coverage) / 2, 0.5, (1 + coverage) / 2], 12))

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from sklearn.pipeline import Pipeline
+from sklearn.utils.metadata_routing import MetadataRequest
 
 from .conformal import checked_coverage, checked_levels
 
@@ -148,7 +150,9 @@ def _pinball(y_true: Any, quantiles: Any, levels: Any) -> np.ndarray:
 
 
 class IntervalScorer:
-    """Scorer of interval estimators, for ``scoring`` of searches and cross-validation.
+    """Scorer of interval estimators and pipelines that end with one, for searches and cross-validation.
+
+    With scikit-learn's metadata routing, groups that are passed to the search select the intervals.
 
     Parameters
     ----------
@@ -178,12 +182,28 @@ class IntervalScorer:
         self.score = score
         self.coverage = coverage
 
-    def __call__(self, estimator: Any, X: Any, y: Any) -> float:
-        """Return the score of a fitted estimator on samples."""
+    def get_metadata_routing(self) -> MetadataRequest:
+        """Return a request for groups, which scikit-learn routes to the scorer as it does to ``fit``.
+
+        Returns
+        -------
+        MetadataRequest
+            Request.
+        """
+        request = MetadataRequest(owner=self)
+        request.score.add_request(param="groups", alias=True)
+        return request
+
+    def __call__(self, estimator: Any, X: Any, y: Any, groups: Any = None) -> float:
+        """Return the score of a fitted estimator, or of a pipeline that ends with one, on samples."""
+        if isinstance(estimator, Pipeline):
+            X = estimator[:-1].transform(X) if len(estimator) > 1 else X
+            estimator = estimator[-1]
+        groups = groups if estimator.groups_ else None
         if self.score in ("pinball", "crps"):
             function = pinball_score if self.score == "pinball" else crps_score
-            return -function(y, estimator.predict_quantiles(X), estimator.levels_)
-        intervals = estimator.predict_interval(X, self.coverage)[1]
+            return -function(y, estimator.predict_quantiles(X, groups=groups), estimator.levels_)
+        intervals = estimator.predict_interval(X, self.coverage, groups)[1]
         if self.score == "coverage":
             return coverage_score(y, intervals)
         return -interval_score(y, intervals, self.coverage or estimator.coverage)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from sklearn.ensemble import GradientBoostingRegressor, RandomForestRegressor
-from sklearn.linear_model import Ridge
+from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVR
@@ -205,6 +205,15 @@ def test_smallest_number_of_samples(coverage, n):
         (Ridge(), {"center": "model"}, {}, "center='model' takes a fitted model"),
         (Ridge(), {}, {"groups": np.ones(400)}, "groups must be all texts or all integers"),
         (Ridge(), {}, {"groups": np.ones(3, int)}, "groups has 3 values for 400 samples"),
+        (Ridge(), {}, {"y_cal": Y_NEW}, "X_cal is missing"),
+        (
+            Ridge(),
+            {},
+            {"X_cal": X_NEW, "y_cal": Y_NEW, "groups": np.ones(400, int)},
+            "groups_cal is missing",
+        ),
+        (LogisticRegression(), {}, {}, "takes a regressor: use OrtSetClassifier"),
+        (Ridge(), {"method": "cv+", "n_members": 500}, {}, "number of samples"),
         (SVR(), {"method": "laplace"}, {}, "ends with a linear layer"),
     ],
 )

@@ -3,9 +3,13 @@
 import numpy as np
 import pytest
 from scipy.stats import norm
+from sklearn import config_context
+from sklearn.base import clone
 from sklearn.linear_model import Ridge
 from sklearn.metrics import mean_pinball_loss
 from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from ortlearn import OrtIntervalRegressor
 from ortlearn.intervals import IntervalScorer, coverage_score, crps_score, interval_score, pinball_score
@@ -61,6 +65,31 @@ def test_scorers():
         cv=2,
     )
     assert search.fit(X[:150], Y[:150]).best_params_ == {"estimator__alpha": 1.0}
+
+
+def test_scorers_take_pipelines_and_groups():
+    """A pipeline that ends with an interval estimator, in a search that routes groups to fit and score."""
+    groups = np.where(X[:, 1] > 0, "noisy", "quiet")
+    settings = {"method": "residual", "calibration": 60, "group_min_size": 20, "random_state": 0}
+    with config_context(enable_metadata_routing=True):
+        inner = OrtIntervalRegressor(Ridge(), **settings).set_fit_request(groups=True)
+        options = {"scoring": IntervalScorer("interval_score"), "cv": 2, "error_score": "raise"}
+        search = GridSearchCV(make_pipeline(StandardScaler(), inner), {}, **options)
+        search.fit(X, Y, groups=groups)
+    trained = search.best_estimator_[-1]
+    assert trained.groups_ == ["noisy", "quiet"]
+    halves = [np.arange(200), np.arange(200, 400)]
+    expected = []
+    for train, test in (halves[::-1], halves):
+        model = clone(search.best_estimator_)
+        model = make_pipeline(*(step for _, step in model.steps[:-1])).fit(X[train]), model[-1]
+        model[1].fit(model[0].transform(X[train]), Y[train], groups=groups[train])
+        ends = model[1].predict_interval(model[0].transform(X[test]), groups=groups[test])[1]
+        expected.append(-interval_score(Y[test], ends))
+    assert search.best_score_ == pytest.approx(np.mean(expected))
+    for name in ("pinball", "crps", "coverage"):
+        plain, by_group = (IntervalScorer(name)(search.best_estimator_, X, Y, g) for g in (None, groups))
+        assert plain != by_group
 
 
 @pytest.mark.parametrize(
