@@ -9,6 +9,7 @@ import argparse
 import json
 import time
 import warnings
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -95,7 +96,8 @@ def tables(records: list[dict]) -> str:
         for method in dict.fromkeys(i["method"] for i in records if i["family"] == family and i["own"]):
             own = [i for i in records if i["family"] == family and i["method"] == method and i["own"]]
             lines.append(_coverage_line(family, method, own))
-    lines += ["", "| estimator | contender | width | interval score | better on |", "|---|---|---|---|---|"]
+    lines += ["", "| estimator | contender | width | interval score | better on | best of each set |"]
+    lines.append("|---|---|---|---|---|---|")
     for family in dict.fromkeys(item["family"] for item in records):
         lines += _score_lines([item for item in records if item["family"] == family])
     return "\n".join(lines)
@@ -113,15 +115,21 @@ def _coverage_line(family: str, method: str, records: list[dict]) -> str:
     for item, share in zip(records, shares, strict=True):
         by_data.setdefault(item["data"], []).append(share)
     lowest = min(by_data, key=lambda name: np.mean(by_data[name]))
-    count = len(records[0]["covered"])
+    fits, count = _fits(records), len(records[0]["covered"])
     return (
-        f"| {family} | `{method}` | {len(records)} | {count} | {np.mean(shares):.4f} | {np.mean(exact):.4f} "
+        f"| {family} | `{method}` | {fits} | {count} | {np.mean(shares):.4f} | {np.mean(exact):.4f} "
         f"| {np.mean(inside):.1%} | {np.mean(by_data[lowest]):.3f} ({lowest}) |"
     )
 
 
+def _fits(records: list[dict]) -> str:
+    """Return the number of data sets, and that of the fits of each."""
+    counts = Counter(item["data"] for item in records)
+    return " + ".join(f"{sets} x {fits}" for fits, sets in sorted(Counter(counts.values()).items()))
+
+
 def _score_lines(records: list[dict]) -> list[str]:
-    """Return lines of a family: scores relative to the best peer of each data set, geometric means."""
+    """Return lines of a family: geometric means relative to the best peer, and to that of each data set."""
     names = list(dict.fromkeys(item["data"] for item in records))
     methods = list(dict.fromkeys((item["own"], item["method"]) for item in records))
 
@@ -132,15 +140,18 @@ def _score_lines(records: list[dict]) -> list[str]:
     peers = [kind for kind in methods if not kind[0]]
     average = {k: np.exp(np.mean([np.log(mean(k, n, "score")) for n in names])) for k in peers}
     best = min(average, key=lambda kind: average[kind])
+    least = {name: min(mean(kind, name, "score") for kind in peers) for name in names}
     lines = []
     for kind in methods:
         score = [mean(kind, name, "score") / mean(best, name, "score") for name in names]
         width = [mean(kind, name, "width") / mean(best, name, "width") for name in names]
+        oracle = [mean(kind, name, "score") / least[name] for name in names]
         better = sum(value <= 1.0 for value in score)
         label = f"`{kind[1]}`" if kind[0] else kind[1]
         lines.append(
             f"| {records[0]['family']} | {label} | {np.exp(np.mean(np.log(width))):.3f} "
-            f"| {np.exp(np.mean(np.log(score))):.3f} | {better} of {len(names)} |"
+            f"| {np.exp(np.mean(np.log(score))):.3f} | {better} of {len(names)} "
+            f"| {np.exp(np.mean(np.log(oracle))):.3f} |"
         )
     return lines
 
