@@ -32,7 +32,7 @@ SECONDS = 60
 
 
 class Outcome(NamedTuple):
-    """What was found for one output of a case."""
+    """Results for one output of a case."""
 
     case: str
     output: str

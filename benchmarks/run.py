@@ -1,6 +1,6 @@
 """Run the benchmark: ``python -m benchmarks.run``, or ``--quick`` to see that everything works.
 
-Every contender is a process of its own; they take turns, round by round, and only one works at a
+Every contender is a separate process; they take turns, round by round, and only one works at a
 time. Results go to bench-output/results.json; a run that is not quick also writes docs/performance.md.
 """
 

@@ -174,7 +174,7 @@ class PluginError(OrtlearnError, ValueError):
 
 
 class SourceError(OrtlearnError, OSError, ValueError):
-    """Rows of a source that cannot be read or used; the message names file and row group, or the batch."""
+    """Samples of a source that cannot be read or used; the message names file and row group, or the batch."""
 
 
 class ClusterError(OrtlearnError, RuntimeError):

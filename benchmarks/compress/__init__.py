@@ -1,1 +1,1 @@
-"""What compression costs and gains: distillation, quantisation and pruning."""
+"""Costs and gains of compression: distillation, quantisation and pruning."""

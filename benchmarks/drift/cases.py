@@ -78,7 +78,7 @@ CASES = [
     for source, drift, scaling in product(SIZES, DRIFTS, ("raw", "scaled"))
     for model, seed in product(_models(source, scaling), SEEDS)
 ]
-#: Cases of forests, which have a table of their own.
+#: Cases of forests, which have a separate table.
 FORESTS = [
     Case(source, drift, "raw", model, seed)
     for source, drift in product(SIZES, DRIFTS)

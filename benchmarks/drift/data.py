@@ -19,7 +19,7 @@ __all__ = ["DRIFTS", "SIZES", "Drifted", "drifted"]
 DRIFTS = ("covariate", "concept", "share")
 #: Numbers of new rows, by source of the data.
 SIZES = {"generated": (50, 300, 2000), "digits": (50, 300)}
-#: What makes generated features raw: units and offsets of their own.
+#: What makes generated features raw: different units and offsets.
 UNITS = np.array([1.0, 0.01, 300.0, 10.0, 1.0, 50.0, 2.0, 1000.0])
 OFFSETS = np.array([0.0, 1.0, 2000.0, 40.0, 0.0, -100.0, 0.0, 500.0])
 #: Generated rows of a test, so many that a difference of 0.01 is one.

@@ -1,4 +1,4 @@
-"""How far a trained model is from the minimum of the objective that its hyper-parameters mean."""
+"""Distance of a trained model from the minimum of the objective of its hyper-parameters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the cost grows with samples, features, size of a batch and depth: slopes on a log-log scale."""
+"""Growth of the cost with samples, features, size of a batch and depth: slopes on a log-log scale."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ LONG = 8.0
 
 @dataclass(frozen=True)
 class Times:
-    """What was measured.
+    """Measured costs.
 
     Attributes
     ----------

@@ -90,7 +90,7 @@ class Estimate:
 
     @property
     def speedup(self) -> float:
-        """How many times sooner a loss is reached than on one worker."""
+        """Speed-up to reach a loss, relative to one worker."""
         return self.one_machine / (self.extra_passes * self.seconds)
 
 

@@ -1,4 +1,4 @@
-"""What a numpydoc docstring says, as Markdown."""
+"""Convert numpydoc docstrings to Markdown."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ class MLflowLogger:
     """Log every call of ``fit`` as a run of MLflow.
 
     A run has the parameters of the estimator, the history of the epochs as metrics, and the trained ONNX file
-    as the model ``runs:/RUN/model`` with a signature. Each call of ``partial_fit`` is a run of its own. The
+    as the model ``runs:/RUN/model`` with a signature. Each call of ``partial_fit`` is a separate run. The
     status of a run whose training failed is ``FAILED``, and ``KILLED`` after Ctrl-C or ``max_seconds``; both
     have no model.
 

@@ -73,7 +73,7 @@ class Ranking:
             del kept[other]
 
     def best(self, paths: Iterable[Path], folder: Path) -> Path:
-        """Return the best of some files, or raise a ValueError with the reason if there is none."""
+        """Return the best of some files, or raise a ValueError with the reason."""
         costs = {path: self._read(path) for path in paths}
         best = min(costs, key=lambda path: costs[path], default=None)
         if best is None:

@@ -15,7 +15,7 @@ class TensorBoardLogger:
     """Write the history of every call of ``fit`` to event files, which ``tensorboard --logdir FOLDER`` shows.
 
     Losses, scores, rates and seconds of the epochs are scalars. A training inside a search or a pipeline has
-    a folder of its own, named as those of :class:`ModelCheckpoint`. tensorboardX writes the files.
+    a separate folder, named as those of :class:`ModelCheckpoint`. tensorboardX writes the files.
 
     Parameters
     ----------

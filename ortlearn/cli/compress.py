@@ -35,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--grade",
         choices=["calibration", "scales", "training"],
         default="calibration",
-        help="what is trained in a quantisation (default: nothing)",
+        help="parameters to train in a quantisation (default: none)",
     )
     parser.add_argument(
         "--calibration",

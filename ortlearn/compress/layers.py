@@ -38,7 +38,7 @@ class Layer:
 
     @property
     def is_added(self) -> bool:
-        """Whether a node of its own adds the bias."""
+        """Whether a separate node adds the bias."""
         return self.product != self.output
 
 

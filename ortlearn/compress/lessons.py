@@ -1,4 +1,4 @@
-"""What a student is taught: samples, answers and labels, and the training of each kind of student."""
+"""Samples, answers and labels for a student, and the training of each kind of student."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Answers:
 
 @dataclass(frozen=True)
 class Lesson:
-    """How a student is trained."""
+    """Settings of the training of a student."""
 
     teachers: Teachers
     student: Any

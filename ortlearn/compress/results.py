@@ -1,4 +1,4 @@
-"""What a compression returns: the file, and what it costs and gains."""
+"""Result of a compression: the file, its scores, bytes and latencies."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Compressed:
 
     @property
     def loss(self) -> float:
-        """How much of the metric was lost on the held-out samples; negative for a gain."""
+        """Loss of the metric on the held-out samples; negative for a gain."""
         return -self.scores[self.metric]["difference"]["value"]
 
     def save(self, path: str | os.PathLike) -> None:

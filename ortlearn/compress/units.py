@@ -32,7 +32,7 @@ BATCH, ALPHA = 50, 0.5
 
 @dataclass(frozen=True)
 class Training:
-    """How a network is trained between the steps of its pruning."""
+    """Training of a network between the steps of its pruning."""
 
     steps: int
     options: Mapping[str, Any]

@@ -46,8 +46,8 @@ def open_source(
         return _of_function(data, features, y, sample_weight)
     if isinstance(data, Iterator) and not hasattr(data, "__arrow_c_stream__"):
         raise SourceError(
-            f"A {type(data).__name__} can be read only once, but training reads the rows several times: pass "
-            "a function that returns it."
+            f"A {type(data).__name__} can be read only once, but training reads the samples several times: "
+            "pass a function that returns it."
         )
     named = y is None or isinstance(y, str) or (isinstance(y, list | tuple) and y and isinstance(y[0], str))
     if hasattr(data, "__arrow_c_stream__") and named:
@@ -66,8 +66,9 @@ def open_source(
             )
         return IterableSource(data)
     raise SourceError(
-        f"{type(data).__name__} is not a source of rows: pass a folder of parquet files, a pyarrow dataset, "
-        "an object with __arrow_c_stream__, an array, an iterable of (X, y), or a function that returns one."
+        f"{type(data).__name__} is not a source of samples: pass a folder of parquet files, a pyarrow "
+        "dataset, an object with __arrow_c_stream__, an array, an iterable of (X, y), or a function that "
+        "returns one."
     )
 
 

@@ -108,13 +108,13 @@ def _array(values: Any, name: str) -> Any:
             found = np.asarray(values)
         except ValueError as error:
             raise SourceError(
-                f"The rows of {name} differ in shape. Pass rows of one shape, and labels and weights in a "
-                "tuple (X, y) or (X, y, sample_weight)."
+                f"The samples of {name} differ in shape. Pass samples of one shape, and labels and weights "
+                "in a tuple (X, y) or (X, y, sample_weight)."
             ) from error
         if hasattr(getattr(values, "dtype", None), "na_value") and found.dtype.kind in "iub":
             found = found.astype(np.float64)  # as scikit-learn converts nullable types of pandas
     if found is not None and not found.shape:
-        raise SourceError(f"{name} is {values!r}, which has no rows: pass an array.")
+        raise SourceError(f"{name} is {values!r}, which has no samples: pass an array.")
     return found
 
 

@@ -34,7 +34,7 @@ INTERVAL = re.compile(r"\s*(?P<count>[1-9]\d*)\s*(?P<unit>pass(es)?|batch(es)?)\
 
 @dataclass(frozen=True)
 class Interval:
-    """How often shards are averaged: epochs per round, or batches if a round is a part of an epoch."""
+    """Length of a round: a number of epochs, or of batches if a round is a part of an epoch."""
 
     passes: int = 1
     batches: int | None = None

@@ -203,7 +203,7 @@ class BaseOrtGradientEstimator(CallbackMethods, ExportMethods, PredictionMethods
             a function that returns an iterator of these, or a reader. Every pass must return the same samples
             in the same order. The source is read in a thread.
         y : str, list of str or array-like, default=None
-            Column or columns of labels; an array with the same number of rows if the source is an array.
+            Column or columns of labels; an array with the same number of samples if the source is an array.
         sample_weight : str or array-like, default=None
             Column or array of sample weights.
         features : list of str, default=None
@@ -232,9 +232,9 @@ class BaseOrtGradientEstimator(CallbackMethods, ExportMethods, PredictionMethods
         Raises
         ------
         SourceError
-            If the source cannot be read, its rows are invalid, or its files or batches do not have the same
-            columns; the message names file and row group, or the batch. The object keeps the weights that it
-            has reached, if any, as after other errors during the training, and
+            If the source cannot be read, its samples are invalid, or its files or batches do not have the
+            same columns; the message names file and row group, or the batch. The object keeps the weights
+            that it has reached, if any, as after other errors during the training, and
             ``fit_stream(..., resume_from=self)`` resumes the training. It is also a ValueError.
         KeyboardInterrupt
             After Ctrl-C, with the same effect; before the first batch the object is not changed.

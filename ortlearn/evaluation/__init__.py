@@ -1,1 +1,1 @@
-"""How well the model of a file, or a fitted one, predicts the samples of a table."""
+"""Evaluate the model of a file, or a fitted one, on the samples of a table."""

@@ -110,7 +110,7 @@ class OnnxModel(Model):
 
     @cached_property
     def intervals(self) -> dict[str, Any]:
-        """What the file of an interval or a set estimator says about its outputs."""
+        """Description of the outputs in the file of an interval or a set estimator."""
         texts = [entry.value for entry in self.model.metadata_props if entry.key == INTERVALS]
         try:
             found = json.loads(texts[0]) if texts else {}

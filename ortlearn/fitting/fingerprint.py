@@ -15,7 +15,7 @@ __all__ = ["Fingerprint"]
 
 @dataclass(frozen=True, eq=False)
 class Fingerprint:
-    """What a training was begun with, which must be equal to resume it, and its first decisions."""
+    """Parameters and data of a training, which must be equal to resume it, and its first decisions."""
 
     random_state: np.random.RandomState  # random state before the first draw
     parameters: dict[str, str]  # texts of the parameters

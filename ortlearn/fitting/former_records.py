@@ -60,7 +60,7 @@ class Position:
 
 @dataclass(frozen=True, eq=False)
 class Resumption:
-    """What is needed to resume a training."""
+    """Data needed to resume a training."""
 
     random_state: np.random.RandomState
     weights: Weights

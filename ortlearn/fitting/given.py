@@ -40,7 +40,7 @@ SEEN = "the model was fitted on these samples, or predicts them as well as a fit
 
 @dataclass(frozen=True)
 class Beginning:
-    """How a call begins on its first samples; on a cluster, a worker does it."""
+    """Start of a call on its first samples; on a cluster, a worker runs it."""
 
     configuration: Configuration
     random_state: np.random.RandomState
@@ -107,7 +107,7 @@ class Given:
         raise NotImplementedError
 
     def warm_start(self, call: Call, start: Start) -> WarmStart | None:
-        """Return the comparison of candidates of a warm start; None if there is none."""
+        """Return the comparison of candidates of a warm start, if any."""
         return None
 
     def tree_stream(self, call: Call, start: Start) -> TreeStream | None:

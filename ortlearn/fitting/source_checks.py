@@ -45,7 +45,7 @@ class LabelForm:
                 state = "missing" if given is None else "given"
                 if own is not given:
                     fault = f"{name} is {state}, unlike in {where}"
-                    raise ValueError(f"{fault}: pass {name} for all rows, or for none.")
+                    raise ValueError(f"{fault}: pass {name} for all samples, or for none.")
             elif own != given:
                 shapes = f"{('n', *given)}, and {('n', *own)} in {where}"
                 raise ValueError(f"{name} has the shape {shapes}: pass one shape.")

@@ -142,7 +142,7 @@ def count(
     first = next(iter(source.blocks(features=False)), None)
     if first is None:
         raise SourceError(
-            "The source has no rows: check its path, its filter, or the function that reads it."
+            "The source has no samples: check its path, its filter, or the function that reads it."
         )
     if source.sizes is not None and first.sample_weight is None and first.y is None:
         n_samples = sum(source.sizes)

@@ -41,10 +41,10 @@ from .source_samples import OneChunk
 __all__ = ["Start", "new_start", "labelled", "next_start", "with_anchor"]
 
 UNFITTED = (
-    "warm_start=True, but {} is not fitted: it is fitted on these rows first, and training starts from its "
-    "weights. Searches and cross-validation clone estimators, which removes fitted weights: wrap a fitted "
-    "model in sklearn.frozen.FrozenEstimator to keep them. If it was fitted on all rows, including the "
-    "validation folds, cross-validation scores are too optimistic."
+    "warm_start=True, but {} is not fitted: it is fitted on these samples first, and training starts from "
+    "its weights. Searches and cross-validation clone estimators, which removes fitted weights: wrap a "
+    "fitted model in sklearn.frozen.FrozenEstimator to keep them. If it was fitted on all samples, "
+    "including the validation folds, cross-validation scores are too optimistic."
 )
 
 

@@ -189,6 +189,6 @@ def _explained(scorer: Scorer, name: Any) -> Scorer:
         try:
             return scorer(estimator, X, y, **weights)
         except ValueError as error:
-            raise ValueError(f"scoring={name!r} failed on the validation rows: {error}") from error
+            raise ValueError(f"scoring={name!r} failed on the validation samples: {error}") from error
 
     return score

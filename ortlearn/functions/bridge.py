@@ -1,4 +1,4 @@
-"""What the bridges to other packages share."""
+"""Common parts of the bridges to other packages."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ class OrtSetClassifier(
     calibration : float or int, default=0.2
         Share or number of samples that ``fit`` holds out for calibration, unless ``X_cal`` is given.
     group_min_size : int, default=50
-        Smallest number of calibration samples of a group that has constants of its own; other groups share
+        Smallest number of calibration samples of a group that has its own constants; other groups share
         those of all samples.
     step : float, default=0.01
         How much a miss in ``partial_fit`` changes the coverage to aim at.
@@ -73,7 +73,7 @@ class OrtSetClassifier(
     n_calibration_ : int
         Number of calibration samples of the sets.
     groups_ : list
-        Groups with constants of their own.
+        Groups with their own constants.
     n_features_in_ : int
         Number of features seen in ``fit``.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)

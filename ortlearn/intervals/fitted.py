@@ -30,7 +30,7 @@ Fitted = TypeVar("Fitted", bound="FittedIntervals")
 
 @dataclass(frozen=True)
 class CalibrationSamples:
-    """What the base says about calibration samples, and their labels and groups.
+    """Outputs of the base for calibration samples, and their labels and groups.
 
     ``groups`` are the names of groups of sufficient size; ``rows`` the numbers of the groups of samples, or
     for CV+ those of their folds.

@@ -69,7 +69,7 @@ class Isotonic(Probabilities):
 
 @dataclass(frozen=True)
 class SetScores(Base):
-    """How unusual each class is: ``1 - p`` (LAC), or the probability of all likelier classes (APS).
+    """Nonconformity of each class: ``1 - p`` (LAC), or the probability of all likelier classes (APS).
 
     Sadinle, Lei and Wasserman 2019; Romano, Sesia and Candes 2020, without randomisation: the likeliest class
     has a score of zero and is in every set.

@@ -34,7 +34,7 @@ class CalibrationUpdates(CalibratedMethods):
         y : array-like of shape (n_samples,)
             Labels.
         groups : array-like of shape (n_samples,), default=None
-            Groups of the samples, of which ``groups_`` keep constants of their own.
+            Groups of the samples, of which ``groups_`` keep their own constants.
 
         Returns
         -------

@@ -49,7 +49,7 @@ class ColumnDrift:
     missing_p_value : float
         Result of Fisher's exact test of these shares.
     stability : float
-        Population stability index, with missing values as a part of their own. Below 0.1 is commonly called
+        Population stability index, with missing values as a separate part. Below 0.1 is commonly called
         small, above 0.25 large.
     adjusted_p_value : float
         The smaller one of both p-values, adjusted for all columns.

@@ -104,7 +104,7 @@ def kinds_of(model: Model, reference: Table | None, wanted: Any) -> list[str]:
 def retrained(
     kind: str, model: Model, new: Table, reference: Table | None, parameters: Mapping[str, Any]
 ) -> Model:
-    """Return a model retrained in a way on samples."""
+    """Return a model retrained on samples by a method."""
     return KINDS[kind](model, new, reference, parameters)
 
 

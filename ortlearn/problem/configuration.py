@@ -202,7 +202,7 @@ class Configuration:
 
     @property
     def is_default(self) -> bool:
-        """Whether the model alone says what is trained, and the result is compared with it."""
+        """Whether the model alone determines the trained weights, and the result is compared with it."""
         updates, chosen = self.updates, self.conversion.weights_to_train is not None
         given = chosen or self.loss is not None or self.penalty is not None
         return self.keep_better and updates.learning_rate is None and not given

@@ -232,7 +232,7 @@ def check_labels(y: Any, name: str = "y") -> None:
             return
     missing = np.argwhere(np.frompyfunc(_is_missing, 1, 1)(values).astype(bool))
     if len(missing):
-        raise ValueError(f"{name} has no label in row {missing[0][0]}: {values[tuple(missing[0])]!r}.")
+        raise ValueError(f"{name} has no label for sample {missing[0][0]}: {values[tuple(missing[0])]!r}.")
 
 
 def check_numbers(y: Any) -> None:

@@ -1,4 +1,4 @@
-"""Which parameters of a model and steps of a pipeline are trained, with reasons."""
+"""State of the parameters of a model and the steps of a pipeline: trained or not, with reasons."""
 
 from __future__ import annotations
 

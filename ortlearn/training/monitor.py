@@ -48,7 +48,7 @@ class Epoch:
 
 
 class Mark(NamedTuple):
-    """What is complete: epochs, and of the current one ``n_parts`` parts and ``n_values`` batches.
+    """Progress: complete epochs, and of the current one ``n_parts`` parts and ``n_values`` batches.
 
     It is replaced in one assignment, so that the state is consistent at any interrupt.
     """

@@ -38,7 +38,7 @@ function hasShape(row, shape) {
 
 export function checkRows(name, rows) {
   if (!isList(rows)) fail(`${name} must be an array of rows, and is ${text(rows)}.`);
-  if (!rows.length) fail(`${name} has no rows.`);
+  if (!rows.length) fail(`${name} has no samples.`);
 }
 
 // The number of a value in a type, or undefined if the type does not have it.

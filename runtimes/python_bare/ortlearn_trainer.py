@@ -128,7 +128,7 @@ def as_rows(name, rows):
     if not isinstance(rows, list | tuple | range | np.ndarray) or getattr(rows, "shape", None) == ():
         raise ValueError(f"{name} must be an array of rows, and is {text(rows)}.")
     if not len(rows):
-        raise ValueError(f"{name} has no rows.")
+        raise ValueError(f"{name} has no samples.")
     return rows
 
 

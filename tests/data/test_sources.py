@@ -59,7 +59,7 @@ def test_items_are_tuples_of_features_labels_and_weights():
         whole(open_source([(X, X, X, X)]))
     with pytest.raises(SourceError, match=r"In batch 1 .* inconsistent numbers of samples: \[2, 3\]"):
         whole(open_source([(X, [1, 2]), (X, [1, 2, 3])]))
-    with pytest.raises(SourceError, match=r"In batch 1 .*The rows of X differ in shape.*a tuple \(X, y\)"):
+    with pytest.raises(SourceError, match=r"In batch 1 .*The samples of X differ in shape.*a tuple \(X, y\)"):
         whole(open_source([(X, [1, 2]), [X, [1, 2]]]))
 
 
@@ -71,7 +71,7 @@ def test_items_are_tuples_of_features_labels_and_weights():
         ((np.ones((2, 1)), "label"), "y cannot name columns"),
         ((np.ones((2, 1)), None, None, ["a"]), "features cannot name columns"),
         (([np.ones((2, 1))], [1, 2]), "not supported for an iterable of batches"),
-        ((3,), "int is not a source of rows"),
+        ((3,), "int is not a source of samples"),
     ],
 )
 def test_invalid_sources_are_rejected(arguments, message):

@@ -167,7 +167,7 @@ FILES = {
         NAMED,
     ),
     "nothing": Wrong(lambda folder: folder / "nowhere", "No parquet files can be read at .*nowhere", NAMED),
-    "empty file": _parquet("has no rows: check its path", table().slice(0, 0)),
+    "empty file": _parquet("has no samples: check its path", table().slice(0, 0)),
     "no file": Wrong(lambda folder: folder, "the folder is empty", NAMED),
     "text file": Wrong(lambda folder: __file__, "No parquet files can be read at .*wrong_columns.py", NAMED),
 }
@@ -235,7 +235,7 @@ COLUMNS = {
     "dates as feature": _columns(
         "'a' .dates.. Convert dates and durations to numbers", with_column("a", Y.astype("M8[s]"))
     ),
-    "empty table": _columns("has no rows: check its path", table().slice(0, 0)),
+    "empty table": _columns("has no samples: check its path", table().slice(0, 0)),
     "text labels of a regressor": Wrong(
         lambda folder: with_column("label", ["x", "y"] * (ROWS // 2)),
         "y must contain numbers for a regressor: convert",

@@ -40,7 +40,7 @@ def test_message_is_that_of_one_machine(client, name):
         ((X, Y.astype(str).astype(object)), "The labels are texts, and numbers in Partition 0"),
         (None, "X is a NoneType: pass an array"),
         ((None, Y), "X is a NoneType: pass an array"),
-        (X, "y is missing, unlike in Partition 0: pass y for all rows, or for none"),
+        (X, "y is missing, unlike in Partition 0: pass y for all samples, or for none"),
         ((X, Y, np.ones(60)), "sample_weight is given, unlike in Partition 0"),
         ((X, np.c_[Y, Y]), "y has the shape .* in Partition 0"),
         ("rows", "X is a str"),

@@ -126,5 +126,5 @@ def test_vector_of_features():
 
 def test_missing_labels_of_pandas(optimizer):
     y = pd.array([None, *CODES[1:].tolist()], dtype="Int64")
-    with pytest.raises(ValueError, match="Input y contains NaN|y has no label in row 0"):
+    with pytest.raises(ValueError, match="Input y contains NaN|y has no label for sample 0"):
         optimizer(LogisticRegression(), **OPTIONS).fit(FRAME, y)

@@ -40,7 +40,7 @@ def fuzz(name: str, seconds: int, found: Path) -> None:
 
 
 def main() -> int:
-    """Run each harness in a process of its own; return the number of those with a finding."""
+    """Run each harness in a separate process; return the number of those with a finding."""
     parser = argparse.ArgumentParser(prog="python -m tests.fuzzing", description=__doc__)
     parser.add_argument("names", nargs="*", choices=[[], *NAMES], metavar="NAME")
     parser.add_argument("--seconds", type=int, default=60, help="for each harness")

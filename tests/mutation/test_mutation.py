@@ -1,4 +1,4 @@
-"""The search finds the test that notices a change, or reports that there is none."""
+"""The search finds the test that notices a change, or reports that no test does."""
 
 import os
 import subprocess

@@ -110,7 +110,7 @@ def smoke(wheel: Path, versions: list[str], required: bool) -> tuple[list[str], 
             continue
         with tempfile.TemporaryDirectory(prefix="ortlearn-dist-") as name:
             environment = Environment(Path(name) / "environment", interpreter)
-            # A copy in a folder of its own: the checkout is not on the path.
+            # A copy in a separate folder: the checkout is not on the path.
             program = shutil.copy(ROOT / "tests" / "release" / "smoke.py", name)
             installed = environment.install(f"{wheel.resolve()}[{SUPPORTED[version]}]")
             if not installed or environment.run([program], Path(name)):

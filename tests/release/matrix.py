@@ -132,7 +132,7 @@ ENVIRONMENTS = (
 
 @dataclass
 class Outcome:
-    """What happened to an environment: a line of the page."""
+    """Outcome of an environment: a line of the page."""
 
     name: str
     python: str

@@ -17,7 +17,7 @@ ARRAY = "X must be an array of rows, and is {}."
 
 #: Rows for an input of five floats.
 WRONG_ROWS = [
-    ([], "X has no rows."),
+    ([], "X has no samples."),
     ([[]], SHAPE.format(0, "[]")),
     ([[], []], SHAPE.format(0, "[]")),
     (ROW, SHAPE.format(0, "1")),
@@ -64,7 +64,7 @@ COUNT = "Inputs must have as many rows, and have X: 2, ortlearn_label: {}."
 WRONG_NAMES = [
     (UNDEFINED, "y is missing: the package trains on labels."),
     (None, "y is missing: the package trains on labels."),
-    ([], "y has no rows."),
+    ([], "y has no samples."),
     (["low"], COUNT.format(1)),
     (["low", "high", "low"], COUNT.format(3)),
     (["low", "tall"], CLASS.format('"tall"')),
@@ -87,7 +87,7 @@ FORM = "y must have rows of shape [1], and row {} is {}."
 #: Labels of two samples, of a regressor.
 WRONG_NUMBERS = [
     (UNDEFINED, "y is missing: the package trains on labels."),
-    ([], "y has no rows."),
+    ([], "y has no samples."),
     ([1], COUNT.format(1)),
     ([1, 2, 3], COUNT.format(3)),
     ([1, None], NUMBER.format(1, "null")),
@@ -116,7 +116,7 @@ WRONG_WEIGHTS = [
     ([None, None], WEIGHT.format(0, "null")),
     ([1, "1"], WEIGHT.format(1, '"1"')),
     ([{}, 1], WEIGHT.format(0, "{}")),
-    ([], "sample_weight has no rows."),
+    ([], "sample_weight has no samples."),
     ([1], "Inputs must have as many rows, and have X: 2, ortlearn_label: 2, {weight}: 1."),
     ([1, 2, 3], "Inputs must have as many rows, and have X: 2, ortlearn_label: 2, {weight}: 3."),
     ([[1, 2], [1, 2]], "sample_weight must have rows of shape [], and row 0 is [1,2]."),
@@ -134,7 +134,7 @@ WRONG_EPOCHS = [
 ORDER = "order must be of type int64, and row {} has {}."
 RANGE = "order must have numbers of rows, from 0 to 1."
 WRONG_ORDERS = [
-    ([], "order has no rows."),
+    ([], "order has no samples."),
     *((order, RANGE) for order in ([0, 2], [-1, 0], [0, 1, 99], [0, 2**40])),
     *(([0, value], ORDER.format(1, text)) for value, text in ((0.5, "0.5"), (NAN, "NaN"), ("1", '"1"'))),
     *(([0, value], ORDER.format(1, text)) for value, text in ((None, "null"), ({}, "{}"))),

@@ -108,7 +108,7 @@ def assert_same_results(estimator, grid, labels, **params):
     return search
 
 
-#: Each update with each penalty, and the models in turn: their operators have rules of their own.
+#: Each update with each penalty, and the models in turn: their operators have separate rules.
 PENALTIES = [L1Penalty(), L2Penalty(), ElasticPenalty()]
 KINDS = [
     (name, rate, penalty)
