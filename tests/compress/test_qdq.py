@@ -173,7 +173,7 @@ def test_gradients_of_learned_scales(last):
 
 
 @pytest.mark.parametrize("last", [64, 7])
-def test_the_trained_graph_computes_what_the_file_computes(last):
+def test_the_trained_graph_equals_the_file(last):
     (model, _), plan, w, x = trained_graph(last)
     x_rounded = (
         np.clip(np.rint(x / plan.activations["x"].scale) + plan.activations["x"].zero, -128, 127)

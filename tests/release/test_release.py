@@ -134,7 +134,7 @@ def test_page_of_the_matrix_keeps_the_last_outcome_of_each_environment(tmp_path)
     assert {*recorded} <= {case.name for case in matrix.ENVIRONMENTS}
 
 
-def test_outcome_is_what_pytest_printed():
+def test_outcome_is_the_summary_of_pytest():
     assert matrix.summary("...\n== 2 failed, 31 passed, 4 skipped, 1 error in 5.21s ==\n") == (
         "2 failed, 31 passed, 1 error"
     )

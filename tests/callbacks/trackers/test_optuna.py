@@ -61,7 +61,7 @@ CHOICES = {
 }
 
 
-def test_ranges_are_what_plugins_accept(trainer):
+def test_ranges_are_those_of_plugins(trainer):
     given = {"learning_rate": LearningRateAdam(), "learning_penalty": L1Penalty(0.1), "clip_norm": 2.0}
     trainer.set_params(**given)
     study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
