@@ -47,9 +47,9 @@ class CalibrationSamples:
 
     def check(self, widths: set[int], last: int) -> None:
         """Raise a SavedFileError unless parts that were read from a file belong together."""
-        n, parts = len(self), (self.values, self.scale, self.y)
-        shapes = (self.values.shape[1:], self.scale.shape, self.y.shape, self.rows.shape)
-        fine = n and len(self.values) == n and shapes in [((k,), (n, 1), (n, 1), (n,)) for k in widths]
+        n, parts = self.y.size, (self.values, self.scale, self.y)
+        shapes = (self.values.shape, self.scale.shape, self.y.shape, self.rows.shape)
+        fine = n and shapes in [((n, width), (n, 1), (n, 1), (n,)) for width in widths]
         numbers = fine and np.isin(self.rows, np.arange(last + 1)).all() and np.all(self.scale > 0)
         if not (numbers and all(np.isfinite(part).all() for part in parts)):
             raise SavedFileError("Its calibration samples do not match its model.")

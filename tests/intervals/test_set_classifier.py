@@ -1,5 +1,7 @@
 """Prediction sets and calibrated probabilities: definitions, coverage, one file, given models, bad input."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from sklearn.ensemble import RandomForestClassifier
@@ -174,10 +176,21 @@ def test_calibration_samples_that_were_trained_on():
         OrtSetClassifier(LogisticRegression(), random_state=0).fit(X, Y, X_cal=X[:100], y_cal=Y[:100])
 
 
-def test_damaged_files(tmp_path):
+@pytest.mark.parametrize(
+    "name, change",
+    [
+        ("y", lambda part: part[:5]),
+        ("y", lambda part: part + 9),
+        ("values", lambda part: part[0, 0]),
+        ("values", lambda part: part * np.nan),
+        ("rows", lambda part: part + 1),
+        ("scale", np.zeros_like),
+    ],
+)
+def test_damaged_files(name, change, tmp_path):
     trained = OrtSetClassifier(LogisticRegression(), random_state=0).fit(X, Y)
-    damaged = trained._fitted.calibrated.joined(trained._fitted.calibrated, 10)
-    object.__setattr__(damaged, "y", damaged.y[:5])
+    samples = trained._fitted.calibrated
+    damaged = replace(samples, **{name: np.asarray(change(getattr(samples, name)))})
     object.__setattr__(trained._fitted, "samples", damaged)
     save(trained, tmp_path / "model.zip")
     with pytest.raises(SavedFileError, match="calibration samples do not match"):
