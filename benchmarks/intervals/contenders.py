@@ -48,14 +48,11 @@ def own(estimator: Callable[[int], Any], **parameters: Any) -> Fit:
         model.fit(X, y, X_cal=X_pool[cal], y_cal=y_pool[cal])
         fitted = model._fitted
         said = fitted.measured(X_pool, y_pool, np.zeros(len(y_pool), int), ())
-        low, high = fitted.columns(COVERAGE)
+        weights = fitted.ends(COVERAGE)
 
         def intervals(cal, test):
-            scores = said.scores(np.array([low, high]))[cal]
-            width = conformal_quantile(scores, COVERAGE) * said.scale[test]
-            return with_middle(
-                np.hstack([said.values[test][:, [low]] - width, said.values[test][:, [high]] + width])
-            )
+            width = conformal_quantile(said.scores(weights)[cal], COVERAGE) * said.scale[test]
+            return with_middle(said.values[test] @ weights + width * [-1.0, 1.0])
 
         check(model, X_pool, cal, intervals(cal, np.arange(len(y_pool))))
         return intervals

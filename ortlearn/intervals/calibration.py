@@ -39,14 +39,14 @@ class Calibration:
 class SplitCalibration(Calibration):
     """Constants of split calibration: a row for each group, the last one for samples of any other group."""
 
-    columns: np.ndarray  # columns of the levels at which an interval begins and ends, int64 of shape (2,)
+    ends: np.ndarray  # weights of the levels at both ends of an interval, of shape (levels, 2)
     interval: np.ndarray  # width added to both sides, of shape (groups + 1, 1)
     shifts: np.ndarray  # shifts of the quantiles, of shape (groups + 1, levels)
 
     def arrays(self, dtype: np.dtype) -> dict[str, np.ndarray]:
         """Return the constants by the names of their weights."""
         return {
-            "calibration.columns": self.columns.astype(np.int64),
+            "calibration.ends": self.ends.astype(dtype),
             "calibration.interval": self.interval.astype(dtype),
             "calibration.quantiles": self.shifts.astype(dtype),
         }
@@ -55,13 +55,13 @@ class SplitCalibration(Calibration):
         self, op: GraphBuilder, base: Base, outputs: Sequence[str], levels: np.ndarray, row: str
     ) -> dict[str, str]:
         """Move the ends outwards, and the quantiles by their shifts."""
-        (values, scale), (columns, interval, shifts) = base.write(op, outputs, levels), self.named(op)
+        (values, scale), (weights, interval, shifts) = base.write(op, outputs, levels), self.named(op)
         if row:
             interval, shifts = op.Gather(interval, row), op.Gather(shifts, row)
         if scale:
             interval, shifts = op.Mul(interval, scale), op.Mul(shifts, scale)
         sides = op.Mul(interval, np.array([[-1.0, 1.0]], dtype=op.float_dtype))
-        ends = op.Add(op.Gather(values, columns, axis=1), sides)
+        ends = op.Add(op.MatMul(values, weights), sides)
         low, high = op.Gather(ends, [0], axis=1), op.Gather(ends, [1], axis=1)
         # Ends that have crossed meet in the middle; the middle of infinite ends is not read.
         middle, fine = op.MatMul(ends, np.full((2, 1), 0.5, op.float_dtype)), op.LessOrEqual(low, high)

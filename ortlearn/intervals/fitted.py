@@ -54,10 +54,10 @@ class CalibrationSamples:
         if not (numbers and all(np.isfinite(part).all() for part in parts)):
             raise SavedFileError("Its calibration samples do not match its model.")
 
-    def scores(self, columns: np.ndarray) -> np.ndarray:
+    def scores(self, weights: np.ndarray) -> np.ndarray:
         """Return how far labels are outside of the ends, in units of the scale; inside it is negative."""
-        low, high = self.values[:, columns[:1]], self.values[:, columns[1:]]
-        return (np.maximum(low - self.y, self.y - high) / self.scale)[:, 0]
+        ends = self.values @ weights
+        return np.max((ends - self.y) * [1.0, -1.0], axis=1) / self.scale[:, 0]
 
     def parts(self, smallest: int) -> list[np.ndarray]:
         """Return which samples belong to each group, and all; groups that are too small share all samples."""
@@ -176,7 +176,7 @@ class FittedIntervals:
         if self.by_folds:
             nothing: Calibration = FoldCalibration(np.zeros(1), np.zeros(1), 1, np.zeros(n))
         else:
-            nothing = SplitCalibration(np.array([0, n - 1]), np.zeros((1, 1)), np.zeros((1, n)))
+            nothing = SplitCalibration(np.zeros((n, 2)), np.zeros((1, 1)), np.zeros((1, n)))
         found = self.evaluate(X, nothing)
         values = found["values"].astype(np.float64)
         scale = found["scale"].astype(np.float64) if "scale" in found else np.ones((len(values), 1))
@@ -201,8 +201,8 @@ class FittedIntervals:
 
     def _computed(self, wanted: float, aimed: float) -> Calibration:
         """Return the constants of split calibration for a coverage, and for that to aim at."""
-        samples, columns = self.calibrated, self.columns(wanted)
-        scores = samples.scores(columns)
+        samples, weights = self.calibrated, self.ends(wanted)
+        scores = samples.scores(weights)
         residuals = (samples.y - samples.values) / samples.scale
         # A label at an end of its interval stays inside when the graph rounds.
         eps = 2 * float(np.finfo(self.dtype).eps)
@@ -212,7 +212,7 @@ class FittedIntervals:
             width = conformal_quantile(scores[own], aimed)
             intervals.append(width + rounding + eps * abs(width))
             shifts.append(level_quantiles(residuals[own], self.levels))
-        return SplitCalibration(columns, np.array(intervals)[:, None], np.array(shifts))
+        return SplitCalibration(weights, np.array(intervals)[:, None], np.array(shifts))
 
     def aims(self, coverage: float | None) -> tuple[float, float]:
         """Return the coverage asked for and that to aim at; raise a ValueError for too few samples."""
@@ -221,10 +221,10 @@ class FittedIntervals:
             raise too_few(len(self.calibrated), wanted)
         return wanted, self.adapted if coverage is None and self.adapted is not None else wanted
 
-    def columns(self, coverage: float) -> np.ndarray:
-        """Return the columns of the levels nearest to both ends."""
-        ends = np.array([(1 - coverage) / 2, (1 + coverage) / 2])
-        return np.abs(self.levels[None, :] - ends[:, None]).argmin(axis=1)
+    def ends(self, coverage: float) -> np.ndarray:
+        """Return the weights of the levels at both ends, which interpolate between the nearest levels."""
+        wanted = np.round([(1 - coverage) / 2, (1 + coverage) / 2], 12)
+        return np.stack([np.interp(wanted, self.levels, unit) for unit in np.eye(len(self.levels))])
 
     def _fold_constants(self, coverage: float, aimed: float) -> FoldCalibration:
         samples = self.calibrated
@@ -235,7 +235,7 @@ class FittedIntervals:
 
     def scores(self, samples: CalibrationSamples) -> np.ndarray:
         """Return the scores whose quantile widens intervals of the usual coverage."""
-        return samples.scores(self.columns(self.coverage))
+        return samples.scores(self.ends(self.coverage))
 
     def adapted_to(self: Fitted, new: CalibrationSamples, step: float, window: int) -> Fitted:
         """Return the intervals after a stream of samples (Gibbs and Candes 2021).

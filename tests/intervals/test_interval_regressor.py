@@ -161,6 +161,11 @@ def test_several_coverages():
     intervals = trained.predict_interval(X_NEW, [0.5, 0.8, 0.95])[1]
     shares = [np.mean((intervals[:, 0, k] <= Y_NEW) & (Y_NEW <= intervals[:, 1, k])) for k in range(3)]
     np.testing.assert_allclose(shares, [0.5, 0.8, 0.95], atol=0.09)
+    # Ends of levels 0.275 and 0.725 are halfway between those of the model, up to the calibration.
+    quantiles = trained.predict_quantiles(X_NEW)
+    between = (quantiles[:, :2] + quantiles[:, 1:]) / 2
+    shifts = trained.predict_interval(X_NEW, 0.45)[1][:, :, 0] - between
+    assert np.all(np.ptp(shifts[np.diff(shifts + between)[:, 0] > 0], axis=0) < 1e-4)
 
 
 def test_clone_search_and_pipeline():
