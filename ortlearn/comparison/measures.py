@@ -95,12 +95,19 @@ def weights_of(data: Data) -> np.ndarray:
 
 
 def folds(
-    labels: np.ndarray | None, n_samples: int, random_state: np.random.RandomState, n_folds: int = FOLDS
+    labels: np.ndarray | None,
+    n_samples: int,
+    random_state: np.random.RandomState,
+    n_folds: int = FOLDS,
+    most: int = MANY_SAMPLES,
 ) -> Iterator[Any]:
-    """Yield indices of training and validation samples, stratified if there are classes."""
+    """Yield indices of training and validation samples, stratified if there are classes.
+
+    Of more samples than the given number, some are drawn, and there is one pair.
+    """
     from sklearn.model_selection import KFold, StratifiedKFold  # slow import
 
-    if n_samples > MANY_SAMPLES:
+    if n_samples > most:
         drawn = random_state.choice(n_samples, MANY_SAMPLES, replace=False)
         yield np.sort(drawn[MANY_SAMPLES // FOLDS :]), np.sort(drawn[: MANY_SAMPLES // FOLDS])
         return

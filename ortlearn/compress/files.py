@@ -14,7 +14,7 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples
 
 from ..evaluation.metrics import Metrics, metrics_of
-from ..evaluation.onnx_model import OnnxModel
+from ..evaluation.onnx_model import OnnxModel, are_probabilities
 from ..evaluation.predictions import Predictions
 from ..onnx_files.loading import is_onnx_source, read_onnx
 from ..preprocessing.column_reading import read_columns
@@ -80,6 +80,13 @@ class File:
             parts = (predictions.probabilities, predictions.scores)
             return next(part for part in (*parts, predictions.values) if part is not None).reshape(count, -1)
         return next(found[name] for name in self.reader.outputs).reshape(count, -1).astype(np.float64)
+
+    def labels(self, X: Any) -> np.ndarray:
+        """Return the predicted labels, the indices of the largest probabilities, or numbers."""
+        if self.classifies:
+            return np.asarray(self.predictions(X, None).values)
+        found = self.matrix(X)
+        return found.argmax(axis=1) if found.shape[1] > 1 and are_probabilities(found) else found
 
     def predictions(self, X: Any, y: Any) -> Predictions:
         """Return predictions; outputs of several numbers are scores if labels are class indices."""

@@ -20,6 +20,7 @@ from ..preprocessing.estimator_checks import is_trainer
 from ..preprocessing.initial_fit import after_steps, final_step
 from .files import File, as_file, check_not_empty, split_samples
 from .results import Compressed, report
+from .teachers import unseen_by_members
 from .trees import fewer_leaves, fewer_trees, n_leaves, n_trees
 from .units import Training, fewer_units, units
 
@@ -50,11 +51,13 @@ def prune(
       of lowest first-order importance are removed in steps, and the rest is trained after each step, on the
       labels and on the answers of the whole network.
     - Trees of forests and bagging: the trees are kept that together predict best, one after the other.
-    - Leaves of decision trees, and of forests with ``leaves=True``: by cost-complexity pruning.
+    - Leaves of decision trees, and of forests with ``leaves=True``: by cost-complexity pruning, after some
+      trees of a forest.
     - Features of linear models: those with the largest coefficients are kept, by a ``SelectFromModel`` in
       front of a model that is fitted on them; scale the features first.
 
-    The model may be the last step of a pipeline.
+    If X are the samples of the fit of a forest, trees are judged by those that they have not drawn, and all
+    leaves that stay get new values, which correct the forest. The model may be the last step of a pipeline.
 
     Parameters
     ----------
@@ -96,7 +99,9 @@ def prune(
 
     References
     ----------
-    Breiman, L. et al., "Classification and regression trees", 1984, section 3.3.
+    Breiman, L. et al., "Classification and regression trees", 1984, section 3.3. Ren, S. et al., "Global
+    refinement of random forest", CVPR 2015. Zhou, Z.-H. et al., "Ensembling neural networks: many could be
+    better than all", 2002.
     Molchanov, P. et al., "Importance estimation for neural network pruning", CVPR 2019.
 
     Examples
@@ -121,14 +126,18 @@ def prune(
         check_is_fitted(model)
     check_not_empty(X)
     shrink, size, parts = _kind(model, leaves)
-    (X_fit, y_fit), (X_test, y_test) = split_samples(X, y, held_out, random_state)
+    known = unseen_by_members(model, X)
+    own = () if known is None else (known,)
+    (X_fit, y_fit, *own), (X_test, y_test, *_) = split_samples(X, y, held_out, random_state, *own)
+    if max_loss is not None:
+        parts_of_fit = split_samples(X_fit, y_fit, 0.2, random_state, *own)
+        (X_fit, y_fit, *own), (X_choice, y_choice, *_) = parts_of_fit
     options = {"max_iter": max_iter, "batch_size": batch_size, "random_state": random_state}
-    training = Training(steps, options, eta0)
+    training = Training(steps, options, eta0, *own)
     small = model
     if max_loss is None:
         small = shrink(model, X_fit, y_fit, sparsity, training)
     else:
-        (X_fit, y_fit), (X_choice, y_choice) = split_samples(X_fit, y_fit, 0.2, random_state)
         before = _score(model, X_choice, y_choice)
         for share in SHARES:
             found = shrink(model, X_fit, y_fit, share, training)

@@ -129,7 +129,7 @@ def quantize(
     (X_fit, y_fit), (X_test, y_test) = split_samples(X, y, held_out, random_state)
     quantiser = Quantiser(file, settings, X_fit, y_fit)
     old = File(quantiser.file)
-    y_test = _own_answers(old, X_test) if y_test is None else y_test
+    y_test = old.labels(X_test) if y_test is None else y_test
     chosen = quantiser.without(keep_float)
     new = File(quantiser.quantised(chosen))
     if max_loss is not None:
@@ -148,10 +148,3 @@ def quantize(
     kernels = optimized_operators(new.model)
     facts = {"integer kernels": {name: kernels[name] for name in INTEGER_KERNELS if kernels[name]}}
     return report([(old, X_test)], new, (X_test, y_test), random_state, layers=layers, facts=facts)
-
-
-def _own_answers(file: File, X: Any) -> np.ndarray:
-    """Return the labels, the classes with the highest scores, or the numbers that a model predicts."""
-    if file.classifies:
-        return np.asarray(file.predictions(X, None).values)
-    return file.matrix(X)

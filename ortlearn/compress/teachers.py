@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import clone, is_classifier
-from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples
 
+from ..comparison.measures import folds
 from ..evaluation.bootstrap import Bootstrap
+from ..evaluation.onnx_model import are_probabilities
 from ..exceptions import OrtlearnError
 from ..models import fitted_part
 from ..models.capabilities import Bags, capability_of
@@ -20,7 +21,7 @@ from ..preprocessing.initial_fit import after_steps, final_step
 from .files import File, as_file
 from .objectives import tempered
 
-__all__ = ["Teachers", "cross_fitted_answers", "member_answers"]
+__all__ = ["Teachers", "cross_fitted_answers", "member_answers", "unseen_by_members"]
 
 
 class Teachers:
@@ -42,9 +43,9 @@ class Teachers:
             if model.classifies:
                 return model.reader.classes
             found, labels = model.matrix(X), np.zeros((1, 2)) if y is None else np.asarray(y)
-            is_share = found.min() >= 0 and np.allclose(found.sum(axis=1), 1, atol=1e-3)
             is_score = labels.ndim == 1 and labels.dtype.kind in "iub"
-            return np.arange(found.shape[1]) if found.shape[1] > 1 and (is_share or is_score) else None
+            is_class = found.shape[1] > 1 and (is_score or are_probabilities(found))
+            return np.arange(found.shape[1]) if is_class else None
         return np.asarray(model.classes_) if is_classifier(model) else None
 
     def answers(self, X: Any) -> np.ndarray:
@@ -66,31 +67,31 @@ class Teachers:
             return np.asarray(model.predict_proba(X))
         return (np.asarray(model.predict(X))[:, None] == self.classes).astype(np.float64)
 
-    def unseen(self, X: Any, y: Any, folds: int, seed: int) -> tuple[np.ndarray, bool]:
+    def unseen(self, X: Any, y: Any, n_folds: int, seed: int) -> tuple[np.ndarray, bool]:
         """Return answers for samples that a teacher was fitted on as if it had not seen them.
 
         Members of a bagged ensemble answer for samples that they were not fitted on; other estimators are
         fitted again on parts of the samples. The second result is False if some teacher is neither.
         """
-        found = [self._unseen(model, X, y, folds, seed) for model in self.models]
+        found = [self._unseen(model, X, y, n_folds, seed) for model in self.models]
         plain = [
             self.of_model(model, X) if own is None else own
             for model, own in zip(self.models, found, strict=True)
         ]
         return np.mean(plain, axis=0), all(own is not None for own in found)
 
-    def _unseen(self, model: Any, X: Any, y: Any, folds: int, seed: int) -> np.ndarray | None:
+    def _unseen(self, model: Any, X: Any, y: Any, n_folds: int, seed: int) -> np.ndarray | None:
         if isinstance(model, File):
             return None
-        found = _out_of_bag(model, X, self.classes)
-        if found is not None or y is None or folds < 2:
+        found = _out_of_bag(model, X)
+        if found is not None or y is None or n_folds < 2:
             return found
 
         def refitted(X: Any, y: Any) -> Any:
             own = clone(model).fit(X, y)
             return lambda X: self.of_model(own, X)
 
-        fitted = cross_fitted_answers(refitted, X, y, self.classes is not None, folds, seed)
+        fitted = cross_fitted_answers(refitted, X, y, self.classes is not None, n_folds, seed)
         return None if fitted is None else fitted[0]
 
     def labels(self, answers: np.ndarray) -> np.ndarray:
@@ -127,41 +128,47 @@ class Teachers:
 
 
 def cross_fitted_answers(
-    fit: Callable, X: Any, y: Any, classifies: bool, folds: int, seed: int
+    fit: Callable, X: Any, y: Any, classifies: bool, n_folds: int, seed: int
 ) -> tuple[np.ndarray, list[Callable]] | None:
     """Return answers for each part of the samples of a model fitted on the others, and these models.
 
     None if a class has fewer samples than there are parts.
     """
     labels = np.asarray(y)
-    if len(labels) < folds or (classifies and np.unique(labels, return_counts=True)[1].min() < folds):
+    if len(labels) < n_folds or (classifies and np.unique(labels, return_counts=True)[1].min() < n_folds):
         return None
-    kind = StratifiedKFold if classifies else KFold
+    parts = folds(
+        labels if classifies else None, len(labels), np.random.RandomState(seed), n_folds, len(labels)
+    )
     models, found, order = [], [], []
-    for rows, others in kind(folds, shuffle=True, random_state=seed).split(np.zeros(len(labels)), labels):
+    for rows, others in parts:
         models.append(fit(_safe_indexing(X, rows), labels[rows]))
         found.append(models[-1](_safe_indexing(X, others)))
         order.append(others)
     return np.concatenate(found)[np.argsort(np.concatenate(order))], models
 
 
-def _out_of_bag(model: Any, X: Any, classes: np.ndarray | None) -> np.ndarray | None:
-    """Return means over the members that have not seen a sample; None if that is not known."""
+def unseen_by_members(model: Any, X: Any) -> np.ndarray | None:
+    """Return whether each member of a bagged ensemble has not seen a sample; None if that is not known."""
     last = fitted_part(model)
     bags = capability_of(last, Bags)
     if bags is None or last is not final_step(model):
         return None
     try:
-        samples = np.asarray(after_steps(model, X), dtype=np.float64)
+        drawn = bags.drawn(last, np.asarray(after_steps(model, X), dtype=np.float32))
     except (TypeError, ValueError):  # columns that are not numbers
         return None
-    drawn = bags.drawn(last, samples.astype(np.float32))
-    if drawn is None:
+    return None if drawn is None else ~drawn
+
+
+def _out_of_bag(model: Any, X: Any) -> np.ndarray | None:
+    """Return means over the members that have not seen a sample; None if that is not known."""
+    unseen = unseen_by_members(model, X)
+    if unseen is None:
         return None
-    unseen = ~drawn
     weights = np.where(unseen.any(axis=1, keepdims=True), unseen, 1.0)
     weights /= weights.sum(axis=1, keepdims=True)
-    answers = member_answers(last, samples)
+    answers = member_answers(final_step(model), np.asarray(after_steps(model, X), dtype=np.float64))
     return np.asarray(sum(own[:, None] * found for own, found in zip(weights.T, answers, strict=True)))
 
 

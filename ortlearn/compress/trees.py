@@ -1,4 +1,4 @@
-"""Fewer trees of an ensemble, and fewer leaves of trees."""
+"""Fewer trees of an ensemble, fewer leaves of trees, and new values of the leaves that stay."""
 
 from __future__ import annotations
 
@@ -6,16 +6,19 @@ import copy
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 from sklearn.base import is_classifier
+from sklearn.linear_model import RidgeCV
 from sklearn.tree import BaseDecisionTree
 
 from ..preprocessing.initial_fit import after_steps, final_step
+from .subtrees import Collapses, without_subtrees
 from .teachers import member_answers
 
 __all__ = ["fewer_leaves", "fewer_trees", "n_leaves", "n_trees", "set_parameter"]
 
-#: Halvings of an interval of strengths of cost-complexity pruning.
-HALVINGS = 40
+#: Strengths of the ridge penalty that are compared, and most samples that leaves are fitted on.
+ALPHAS, MOST = np.geomspace(1e-3, 1e2, 16), 2000
 
 
 def n_trees(model: Any) -> str:
@@ -35,42 +38,39 @@ def set_parameter(model: Any, name: str, value: Any) -> Any:
 
 
 def fewer_trees(model: Any, X: Any, y: Any, share: float, training: Any) -> Any:
-    """Keep the trees whose mean has the lowest squared error, chosen one after the other."""
-    model = copy.deepcopy(model)
-    last = final_step(model)
-    answers = np.stack(list(member_answers(last, np.asarray(after_steps(model, X)))))
-    values = np.asarray(y)
-    target = values[:, None] == last.classes_ if is_classifier(last) else values.reshape(len(values), -1)
-    total, order = np.zeros(answers.shape[1:]), list[int]()
-    for count in range(1, max(1, round(len(answers) * (1 - share))) + 1):
-        free = [i for i in range(len(answers)) if i not in order]
-        errors = np.square((total + answers[free]) / count - target).sum(axis=(1, 2))
-        order.append(free[int(np.argmin(errors))])
-        total += answers[order[-1]]
-    last.estimators_ = [last.estimators_[i] for i in sorted(order)]
-    if hasattr(last, "estimators_features_"):
-        last.estimators_features_ = [last.estimators_features_[i] for i in sorted(order)]
-    return set_parameter(model, "n_estimators", len(order))
+    """Keep the trees whose mean is best, chosen one after the other, with new values of their leaves."""
+    model, unseen = copy.deepcopy(model), training.unseen
+    last, samples = final_step(model), np.asarray(after_steps(model, X))
+    chosen = _chosen(last, samples, y, unseen, max(1, round(len(last.estimators_) * (1 - share))))
+    _keep(last, chosen)
+    if unseen is not None:
+        _fit_leaves(last, samples, y, unseen[:, chosen], training.options["random_state"])
+    return set_parameter(model, "n_estimators", len(chosen))
 
 
 def fewer_leaves(model: Any, X: Any, y: Any, share: float, training: Any) -> Any:
     """Remove the subtrees whose splits decrease the impurity least per leaf, of all trees together.
 
     The strength of the minimal cost-complexity pruning (Breiman et al., 1984, section 3.3) is the lowest that
-    leaves as few leaves as wanted.
+    leaves as few leaves as wanted. Of an ensemble the square root of the share of leaves is that of the trees
+    that are kept, and the leaves get new values.
     """
-    wanted = max(1, round(_count(_trees(final_step(model))) * (1 - share)))
-    low, high = 0.0, max(float(tree.tree_.impurity[0]) for tree in _trees(final_step(model)))
-    for _ in range(HALVINGS if share else 0):
-        middle = (low + high) / 2
-        is_enough = _count(_pruned(_trees(final_step(model)), middle)) <= wanted
-        low, high = (low, middle) if is_enough else (middle, high)
-    model = copy.deepcopy(model)
-    last = final_step(model)
-    pruned = _pruned(_trees(last), high if share else 0.0)
-    for tree, smaller in zip(_trees(last), pruned, strict=True):
-        tree.tree_ = smaller.tree_
-    return set_parameter(model, "ccp_alpha", high if share else last.ccp_alpha)
+    model, unseen = copy.deepcopy(model), training.unseen
+    last, samples = final_step(model), np.asarray(after_steps(model, X))
+    wanted = max(1, round(_count(_trees(last)) * (1 - share)))
+    is_forest = _trees(last)[0] is not last
+    if is_forest and share:
+        chosen = _chosen(last, samples, y, unseen, int(np.ceil(len(last.estimators_) * np.sqrt(1 - share))))
+        _keep(last, chosen)
+        unseen = unseen if unseen is None else unseen[:, chosen]
+        model = set_parameter(model, "n_estimators", len(chosen))
+    collapses = [Collapses.of(tree.tree_) for tree in _trees(last)]
+    strength = _strength(collapses, _count(_trees(last)) - wanted)
+    for tree, found in zip(_trees(last), collapses, strict=True):
+        tree.tree_ = without_subtrees(tree.tree_, found.strengths <= strength)
+    if is_forest and share and unseen is not None:
+        _fit_leaves(last, samples, y, unseen, training.options["random_state"])
+    return set_parameter(model, "ccp_alpha", strength)
 
 
 def _trees(last: Any) -> list[Any]:
@@ -81,9 +81,71 @@ def _count(trees: list[Any]) -> int:
     return sum(tree.get_n_leaves() for tree in trees)
 
 
-def _pruned(trees: list[Any], strength: float) -> list[Any]:
-    """Return trees after cost-complexity pruning of a strength."""
-    found = [copy.copy(tree).set_params(ccp_alpha=strength) for tree in trees]
-    for tree in found:
-        tree._prune_tree()
-    return found
+def _strength(collapses: list[Collapses], surplus: int) -> float:
+    """Return the lowest strength of pruning that removes a number of leaves of all trees together."""
+    strengths = np.concatenate([found.strengths for found in collapses])
+    removed = np.concatenate([found.removed for found in collapses])
+    order = np.argsort(strengths, kind="stable")
+    last = np.searchsorted(np.cumsum(removed[order]), surplus)
+    return float(strengths[order][last]) * (1 + 1e-9) if surplus > 0 else 0.0  # above rounding errors
+
+
+def _target(last: Any, y: Any) -> np.ndarray:
+    """Return labels as columns, of a class each for a classifier."""
+    values = np.asarray(y)
+    return values[:, None] == last.classes_ if is_classifier(last) else values.reshape(len(values), -1)
+
+
+def _chosen(last: Any, samples: np.ndarray, y: Any, unseen: np.ndarray | None, count: int) -> list[int]:
+    """Return the trees whose mean has the lowest squared error, chosen one after the other.
+
+    The error of a mean is the mean of the covariances of errors of its members (Zhou, Z.-H. et al.,
+    "Ensembling neural networks: many could be better than all", 2002), of samples that neither has seen.
+    """
+    errors = np.stack(list(member_answers(last, samples))) - _target(last, y)
+    known = np.ones(errors.shape[:2]) if unseen is None else unseen.T.astype(np.float64)
+    matrix = (errors * known[:, :, None]).reshape(len(errors), -1)
+    covariances = (matrix @ matrix.T) / np.maximum(known @ known.T, 1)
+    change, order = np.diag(covariances).copy(), list[int]()
+    for _ in range(count):
+        change[order] = np.inf
+        order.append(int(np.argmin(change)))
+        change += 2 * covariances[order[-1]]
+    return sorted(order)
+
+
+def _keep(last: Any, chosen: list[int]) -> None:
+    """Keep some members of an ensemble."""
+    for name in ("estimators_", "estimators_features_"):
+        if hasattr(last, name):
+            setattr(last, name, [getattr(last, name)[i] for i in chosen])
+
+
+def _fit_leaves(last: Any, samples: np.ndarray, y: Any, unseen: np.ndarray, seed: int) -> None:
+    """Change the values of all leaves together by ridge regression of errors for unseen samples.
+
+    The global refinement of Ren, S. et al. ("Global refinement of random forest", CVPR 2015), towards the
+    values of the trees, with the strength of the lowest leave-one-out error. The predictions that it corrects
+    are those of the trees that have not seen a sample.
+    """
+    if not hasattr(last, "apply"):  # bagging of any models
+        return
+    trees = [tree.tree_ for tree in last.estimators_]
+    ends = np.cumsum([tree.node_count for tree in trees])
+    known = np.flatnonzero(unseen.any(axis=1))
+    known = np.sort(np.random.RandomState(seed).permutation(known)[:MOST])
+    shares = unseen[known] / unseen[known].sum(axis=1, keepdims=True)
+    columns = last.apply(samples[known]) + np.r_[0, ends[:-1]]
+    rows = np.repeat(np.arange(len(known)), len(trees))
+    design = sparse.csr_matrix((shares.ravel(), (rows, columns.ravel())), (len(known), ends[-1]))
+    values = np.vstack([tree.value.reshape(tree.node_count, -1) for tree in trees])
+    errors = _target(last, y)[known] - design @ values
+    scale = float(np.square(shares).sum(axis=1).mean())
+    fitted = RidgeCV(ALPHAS * scale, fit_intercept=False).fit(design, errors)
+    found = values + fitted.coef_.reshape(values.shape[1], -1).T
+    if is_classifier(last):
+        found = np.clip(found, 0, None)
+        total = found.sum(axis=1, keepdims=True)
+        found = np.where(total > 0, found / np.where(total > 0, total, 1), values)
+    for tree, own in zip(trees, np.split(found, ends[:-1]), strict=True):
+        tree.value[...] = own.reshape(tree.value.shape)

@@ -32,11 +32,12 @@ BATCH, ALPHA = 50, 0.5
 
 @dataclass(frozen=True)
 class Training:
-    """Training of a network between the steps of its pruning."""
+    """Training of a network between the steps of its pruning, and what members have not seen."""
 
     steps: int
     options: Mapping[str, Any]
     eta0: float
+    unseen: np.ndarray | None = None  # whether a member of an ensemble has not seen a sample
 
 
 def units(model: Any) -> str:

@@ -23,7 +23,7 @@ from ..runtime.sessions import make_session
 from .data_files import Table
 from .predictions import Model, Predictions, check_no_missing, check_numbers, select_columns
 
-__all__ = ["OnnxModel", "with_column_names"]
+__all__ = ["OnnxModel", "are_probabilities", "with_column_names"]
 
 FLOATS = (TensorProto.FLOAT, TensorProto.DOUBLE)
 #: Output and inputs of a graph that computes its own loss, by default.
@@ -146,7 +146,7 @@ class OnnxModel(Model):
             return Predictions(_column(found[self._ranked[0]], n_samples, self.path))
         values = _column(found[self.label], n_samples, self.path)
         matrix = self._score_matrix([found[name] for name in self._floats], n_samples)
-        if matrix is None or not _are_probabilities(matrix):
+        if matrix is None or not are_probabilities(matrix):
             return Predictions(values, scores=matrix)
         return Predictions(values, np.hstack([1 - matrix, matrix]) if matrix.shape[1] == 1 else matrix)
 
@@ -167,7 +167,7 @@ class OnnxModel(Model):
             return np.hstack(arrays)
         widths = {1, 2} if n_classes == 2 else {n_classes}
         fitting = [array for array in arrays if n_classes is None or array.shape[1] in widths]
-        return min(fitting, key=lambda array: not _are_probabilities(array), default=None)
+        return min(fitting, key=lambda array: not are_probabilities(array), default=None)
 
 
 def with_column_names(model: ModelProto, names: list[str] | None) -> ModelProto:
@@ -211,7 +211,7 @@ def _column(values: np.ndarray, n_samples: int, path: str) -> np.ndarray:
     return values.reshape(n_samples)
 
 
-def _are_probabilities(matrix: np.ndarray) -> bool:
+def are_probabilities(matrix: np.ndarray) -> bool:
     """Return whether the numbers of each sample are probabilities, and not decision values."""
     if not ((matrix >= 0) & (matrix <= 1 + TOLERANCE)).all():
         return False

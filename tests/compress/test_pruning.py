@@ -14,11 +14,12 @@ from sklearn.metrics import log_loss
 from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.tree import DecisionTreeClassifier
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from ortlearn.compress import prune, quantize
 from ortlearn.compress.channels import find_channels, without_channels
 from ortlearn.compress.objectives import ScoreGraph
+from ortlearn.compress.subtrees import Collapses
 from ortlearn.compress.units import BATCH, importance
 from ortlearn.conversion import to_trainable
 from ortlearn.exceptions import ConversionError
@@ -202,7 +203,7 @@ def test_obstacles_are_named(text, reason):
 
 @pytest.mark.parametrize("is_forest", [False, True])
 def test_leaves(is_forest):
-    """The trees are those that scikit-learn fits with the strength of the pruning."""
+    """The trees have the splits that scikit-learn leaves with the strength of the pruning."""
     model = RandomForestClassifier(10) if is_forest else DecisionTreeClassifier()
     model.set_params(random_state=0).fit(X[:600], y[:600])
     found = prune(model, X[:600], y[:600], sparsity=0.5, leaves=is_forest, held_out=(X[600:], y[600:]))
@@ -210,10 +211,60 @@ def test_leaves(is_forest):
     before, after = map(int, re.findall(r"\d+", found.layers["leaves"]))
     assert after == sum(tree.get_n_leaves() for tree in trees) <= before / 2 < after * 1.3
     same = clone(model).set_params(ccp_alpha=found.model.ccp_alpha).fit(X[:600], y[:600])
-    np.testing.assert_array_equal(same.predict_proba(X), found.model.predict_proba(X))
     assert found.n_bytes["new"] < 0.6 * found.n_bytes["old"] and found.loss < 0.1
+    if is_forest:  # the square root of a half of the trees
+        assert len(trees) == found.model.n_estimators == 8
+        expected = {tree.random_state: tree.tree_ for tree in same.estimators_}
+        for tree in trees:
+            wanted = expected[tree.random_state]
+            np.testing.assert_array_equal(tree.tree_.threshold, wanted.threshold)
+            assert tree.tree_.max_depth == wanted.max_depth
+    else:
+        np.testing.assert_array_equal(same.predict_proba(X), found.model.predict_proba(X))
     with pytest.raises(ConversionError, match="LogisticRegression cannot be pruned by leaves"):
         prune(LogisticRegression(max_iter=10).fit(X / 16, y), X, y, sparsity=0.5, leaves=True)
+
+
+@pytest.mark.parametrize("tree", [DecisionTreeClassifier(max_leaf_nodes=40), DecisionTreeRegressor()])
+def test_strengths_are_those_of_the_path_of_scikit_learn(tree):
+    weights = np.random.default_rng(0).integers(1, 4, 200)
+    tree.set_params(random_state=0).fit(X[:200], y[:200], weights)
+    path = tree.cost_complexity_pruning_path(X[:200], y[:200], weights).ccp_alphas
+    found = Collapses.of(tree.tree_)
+    inner = np.isfinite(found.strengths)
+    np.testing.assert_allclose(np.unique(found.strengths[inner].round(9)), np.unique(path[1:].round(9)))
+    assert found.removed.sum() == tree.get_n_leaves() - 1
+
+
+def test_chosen_trees_by_definition():
+    """Of samples that no tree has seen: the next tree is that with the lowest error of the mean."""
+    data, target = make_friedman1(150, noise=1.0, random_state=0)
+    forest = RandomForestRegressor(12, random_state=0).fit(data[:90], target[:90])
+    found = prune(forest, data[90:], target[90:], sparsity=0.5, held_out=(data[:90], target[:90]))
+    answers = np.stack([tree.predict(data[90:]) for tree in forest.estimators_])
+    kept = list[int]()
+    for _ in range(6):
+        free = [i for i in range(12) if i not in kept]
+        kept.append(min(free, key=lambda i: np.square(answers[[*kept, i]].mean(axis=0) - target[90:]).sum()))
+    expected = [forest.estimators_[i].tree_.value for i in sorted(kept)]
+    for tree, value in zip(found.model.estimators_, expected, strict=True):
+        np.testing.assert_array_equal(tree.tree_.value, value)
+
+
+@pytest.mark.parametrize("leaves", [False, True])
+def test_new_values_of_leaves_mend_what_a_forest_cannot(leaves):
+    """Means of trees shrink extremes: ridge regression of out-of-bag errors restores them."""
+    rng = np.random.default_rng(0)
+    data = rng.uniform(-2, 2, (400, 4))
+    target = 3 * np.sin(2 * data[:, 0]) * data[:, 1] + np.exp(data[:, 2])
+    forest = RandomForestRegressor(40, random_state=0).fit(data[:200], target[:200])
+    held = data[200:], target[200:]
+    options = {"sparsity": 0.5, "leaves": leaves, "held_out": (data[200:], target[200:])}
+    found = prune(forest, data[:200], target[:200], **options)
+    plain = prune(forest, data[:199], target[:199], **options)  # not the samples of its fit
+    assert found.loss < min(0, plain.loss - 0.005)
+    values = {tuple(tree.tree_.value.ravel()) for tree in forest.estimators_}
+    assert leaves or all(tuple(tree.tree_.value.ravel()) in values for tree in plain.model.estimators_)
 
 
 def test_bad_input(network):
