@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy as np
 from ..comparison.evidence import bounded
 from .files import File, answer_metrics, check_not_empty, split_samples
 from .lessons import Answers, Lesson
-from .objectives import tempered
+from .objectives import label_columns, tempered
 from .results import Compressed, report
 from .teachers import Teachers, cross_fitted_answers
 
@@ -66,10 +67,10 @@ def distill(
     alpha : float or "auto", default="auto"
         Share of the teacher. With ``"auto"``, five students learn four fifths of the labels alone, and p is a
         mean of teacher and students in which the teacher has the share with the lowest loss on samples that
-        neither has seen; labels have the weight 1/2.
+        neither has seen; labels have the weight 1/2. Five that learn all labels answer for drawn samples.
     extra : float, default=3.0
         Number of samples that are drawn between neighbours, with noise, for the teacher to answer, per sample
-        of X.
+        of X; at least 5,000 in all, unless it is 0.
     hints : dict of str to str, default=None
         Tensors of the ONNX file of the student, and those of the ONNX file of the teacher that they learn, by
         their mean squared distance; both have equal sizes.
@@ -78,7 +79,8 @@ def distill(
     held_out : float or tuple, default=0.3
         Share of X that scores are measured on, or the samples ``(X, y)``.
     max_iter, batch_size, eta0 : int, int and float
-        Largest number of epochs, size of batches and first rate of Adam.
+        Largest number of epochs, size of batches and first rate of Adam. Students of labels alone, without
+        drawn samples, may take as many updates.
     random_state : int, default=0
         Seed.
 
@@ -118,12 +120,14 @@ def distill(
         raise ValueError(f'alpha={alpha!r} must be "auto" or between 0 and 1.')
     check_not_empty(X)
     teachers = Teachers(teacher if isinstance(teacher, list | tuple) else [teacher], X, y)
-    known, is_unseen = teachers.unseen(X, y, cross_fit, random_state)
-    (X_fit, y_fit, own), (X_test, y_test, *_) = split_samples(X, y, held_out, random_state, known)
     options = {"max_iter": max_iter, "batch_size": batch_size, "random_state": random_state}
     lesson = Lesson(teachers, student, float(temperature), float(extra), options, eta0, dict(hints or {}))
     if lesson.hints and not (isinstance(teachers.models[0], File) and lesson.is_file):
         raise ValueError("hints name tensors of ONNX files: teacher and student must be files.")
+    if not lesson.is_file:
+        lesson.model(X)  # before anything is computed
+    known, is_unseen = teachers.unseen(X, y, cross_fit, random_state)
+    (X_fit, y_fit, own), (X_test, y_test, *_) = split_samples(X, y, held_out, random_state, known)
     taught, facts = _prepared(lesson, X_fit, y_fit, own, alpha, is_unseen)
     model, file, transform = lesson.taught(X_fit, taught)
     new, X_new = File(file), transform(X_test)
@@ -142,7 +146,7 @@ def _prepared(
     teachers, seed = lesson.teachers, lesson.options["random_state"]
     if y is None:
         return Answers(own, own, teachers.answers), {"alpha": 1.0}
-    labels, heat = lesson.labels(y), 1.0
+    labels, heat = label_columns(y, teachers.classes), 1.0
     if teachers.classes is not None and is_unseen:
         heat = min(TEMPERATURES, key=lambda T: _loss(teachers, tempered(own, T), labels))
         own = tempered(own, heat)
@@ -154,20 +158,22 @@ def _prepared(
     if alpha != "auto":
         return Answers(own, labels, answered, float(alpha), float(alpha)), facts | {"alpha": alpha}
 
-    def peer(X: Any, y: Any) -> Any:
+    def peer(X: Any, y: Any, number: int = 0) -> Any:
         """Return the answers of a student that learns the labels alone."""
-        shown = lesson.labels(y)
-        _, file, transform = lesson.taught(X, Answers(shown, shown, answered, 0.0, 0.0))
+        shown = label_columns(y, teachers.classes)
+        one = replace(lesson, options={**lesson.options, "random_state": seed + number})
+        _, file, transform = one.taught(X, Answers(shown, shown, answered, 0.0, 0.0))
         return lambda X: teachers.of_model(File(file), transform(X))
 
-    fitted = cross_fitted_answers(peer, X, y, teachers.classes is not None, FOLDS, seed)
-    if fitted is None:  # a class with few samples
+    theirs = cross_fitted_answers(peer, X, y, teachers.classes is not None, FOLDS, seed)
+    if theirs is None:  # a class with few samples
         return Answers(own, labels, answered, 1 - LABELS), facts | {"alpha": 1 - LABELS}
-    theirs, peers = fitted
     share = min(SHARES, key=lambda a: _loss(teachers, a * own + (1 - a) * theirs, labels))
+    count = (1 if lesson.solver else FOLDS) if share < 1 else 0
+    parts = [(share, answered), *(((1 - share) / count, peer(X, y, i + 1)) for i in range(count))]
 
     def mixed(X: Any) -> np.ndarray:
-        return share * answered(X) + (1 - share) * np.mean([one(X) for one in peers], axis=0)
+        return np.asarray(sum(weight * of(X) for weight, of in parts if weight))
 
     own = share * own + (1 - share) * theirs
     return Answers(own, labels, mixed, 1 - LABELS), facts | {"alpha": float(share)}

@@ -99,40 +99,22 @@ class File:
 
     def metrics(self, X: Any, y: Any) -> Metrics:
         """Return functions of sample weights by the name of the metric."""
-        predictions, labels = self.predictions(X, y), np.asarray(y)
-        if not self.classifies and predictions.scores is None:
-            return _of_numbers(labels, predictions.values)
-        return _of_classes(labels, predictions, self.reader.classes if self.classifies else None)
+        predictions = self.predictions(X, y)
+        is_number = not self.classifies and predictions.scores is None
+        return _shown(y, predictions, np.empty(0) if is_number else self.reader.classes)
 
 
 def answer_metrics(answers: np.ndarray, y: Any, classes: np.ndarray | None) -> Metrics:
     """Return the metrics of probabilities, or of numbers if there are no classes."""
     if classes is None:
-        return _of_numbers(np.asarray(y), answers)
-    return _of_classes(np.asarray(y), Predictions(classes[answers.argmax(axis=1)], answers), classes)
+        return _shown(y, Predictions(answers), np.empty(0))
+    return _shown(y, Predictions(classes[answers.argmax(axis=1)], answers), classes)
 
 
-def _of_classes(labels: np.ndarray, predictions: Predictions, classes: np.ndarray | None) -> Metrics:
+def _shown(y: Any, predictions: Predictions, classes: np.ndarray | None) -> Metrics:
     """Return the metrics that are shown; scores alone only rank, and ranks of each resample take long."""
-    found = metrics_of(labels, Predictions(predictions.values, predictions.probabilities), classes)
+    found = metrics_of(np.asarray(y), Predictions(predictions.values, predictions.probabilities), classes)
     return {name: found[name] for name in SHOWN if name in found}
-
-
-def _of_numbers(labels: np.ndarray, values: np.ndarray) -> Metrics:
-    """Return R2, the mean over outputs, and the root of the mean squared error."""
-    values = values.reshape(len(labels), -1)
-    labels = labels.reshape(values.shape).astype(np.float64)
-
-    def errors(weights: np.ndarray) -> np.ndarray:
-        return np.asarray(weights @ (values - labels) ** 2)
-
-    def r2(weights: np.ndarray) -> float:
-        center = weights @ labels / weights.sum()
-        total = weights @ (labels - center) ** 2
-        with np.errstate(invalid="ignore", divide="ignore"):
-            return float(np.mean(np.where(total > 0, 1 - errors(weights) / total, np.nan)))
-
-    return {"r2": r2, "rmse": lambda weights: float(np.sqrt(errors(weights).mean() / weights.sum()))}
 
 
 def as_file(model: Any, X: Any, fused: bool = False) -> tuple[ModelProto, Any]:

@@ -29,8 +29,10 @@ from .teachers import Teachers
 
 __all__ = ["Answers", "Lesson"]
 
-#: Share of the samples that decides when a training ends. None is drawn from them.
-VALIDATION = 0.1
+#: Share of the samples that decides when a training ends, none of which is drawn from; epochs to wait.
+VALIDATION, PATIENCE = 0.1, 20
+#: Fewest samples that are drawn.
+FEWEST = 5000
 #: What a student learns: samples, answers, labels and weights of samples.
 Rows = tuple[Any, np.ndarray, np.ndarray, np.ndarray]
 
@@ -72,24 +74,19 @@ class Lesson:
             ("trees", "linear") if self.teachers.classes is None else "trees"
         )
 
-    def labels(self, y: Any) -> np.ndarray:
-        """Return labels as columns."""
-        values, classes = np.asarray(y), self.teachers.classes
-        return values.reshape(len(values), -1) if classes is None else values[:, None] == classes
-
     def taught(self, X: Any, answers: Answers) -> tuple[Any, ModelProto, Any]:
         """Return the student, its file, and the function from X to the samples of the file."""
         seed, count = self.options["random_state"], _num_samples(X)
         rows, held = np.arange(count), np.arange(0)
         if not self.solver:
             rows, held = train_test_split(rows, test_size=VALIDATION, random_state=seed)
-        parts = [
-            (_safe_indexing(X, own), answers.own[own], answers.labels[own].astype(np.float64))
-            for own in (rows, held)
-        ]
-        more = int(self.extra * len(rows)) if np.ndim(X) == 2 and answers.weight else 0
-        given = (*parts[0], np.ones(len(rows)))
-        if more:
+        parts = [(_safe_indexing(X, own), answers.own[own], answers.labels[own]) for own in (rows, held)]
+        more = max(int(self.extra * len(rows)), FEWEST) if np.ndim(X) == 2 and self.extra else 0
+        given, options = (*parts[0], np.ones(len(rows))), dict(self.options)
+        longer = 1 if answers.weight else 1 + more / len(rows)  # as many updates without drawn samples
+        options["max_iter"] = int(options["max_iter"] * longer)
+        options["n_iter_no_change"] = int(PATIENCE * longer)
+        if more and answers.weight:
             drawn = more_samples(given[0], more, check_random_state(seed))
             found = answers.of(drawn)
             given = (
@@ -102,19 +99,23 @@ class Lesson:
             return self._solved(given, answers.alpha)
         validation = (*parts[1], np.ones(len(held)))
         if self.teachers.classes is None and not self.is_file:
-            return self._regressor(given, validation, answers.alpha)
-        return self._network(given, validation, answers.alpha)
+            return self._regressor(given, validation, answers.alpha, options)
+        return self._network(given, validation, answers.alpha, options)
+
+    def model(self, X: Any) -> Any:
+        """Return the student as an estimator."""
+        if isinstance(self.student, str):
+            seed = self.options["random_state"]
+            return student_of_size(self.student, X, self.teachers.classes is not None, seed)
+        if not isinstance(self.student, BaseEstimator):
+            raise ValueError(
+                f"student must be an estimator, an ONNX file or a size, not {type(self.student).__name__}."
+            )
+        return self.student
 
     def _start(self, X: Any, y: np.ndarray) -> Any:
         """Return the fitted student, as cheaply as its shapes can be had."""
-        model = self.student
-        if isinstance(model, str):
-            seed = self.options["random_state"]
-            model = student_of_size(model, X, self.teachers.classes is not None, seed)
-        if not isinstance(model, BaseEstimator):
-            raise ValueError(
-                f"student must be an estimator, an ONNX file or a size, not {type(model).__name__}."
-            )
+        model = self.model(X)
         if is_fitted(model):
             return model
         fitted = fit_clone(model, X, y, shapes_only=True, random_state=check_random_state(0))
@@ -124,7 +125,7 @@ class Lesson:
     def _rate(self) -> LearningRateAdam:
         return LearningRateAdam(eta0=self.eta0, schedule="cosine")
 
-    def _network(self, given: Rows, validation: Rows, alpha: float) -> tuple:
+    def _network(self, given: Rows, validation: Rows, alpha: float, options: dict[str, Any]) -> tuple:
         """Return a student whose graph is trained on soft labels, or an ONNX file on numbers."""
         X, classifies = given[0], self.teachers.classes is not None
         start = load_onnx(self.student) if self.is_file else self._start(X, self.teachers.labels(given[1]))
@@ -146,10 +147,8 @@ class Lesson:
         names = {trainable.original_names[name]: name for name in trainable.trained}
         widths = [(own, width, 1.0) for own, width, _ in hints]
         loss = graph.with_loss(graph.model, [term for _, term in terms], widths, weighted=True)
-        options = {"learning_rate": self._rate(), **self.options}
-        found, _ = fit_answers(
-            loss, weights=list(names), **columns(given), validation=columns(validation), **options
-        )
+        options |= {"learning_rate": self._rate(), "validation": columns(validation)}
+        found, _ = fit_answers(loss, weights=list(names), **columns(given), **options)
         if self.is_file:
             return None, trainable.with_weights({names[name]: found[name] for name in names}), lambda X: X
         return self._finished(write_weights(start, trainable, {name: found[name] for name in names}), X)
@@ -173,7 +172,7 @@ class Lesson:
             found.append((own, sizes[0], wanted))
         return found
 
-    def _regressor(self, given: Rows, validation: Rows, alpha: float) -> tuple:
+    def _regressor(self, given: Rows, validation: Rows, alpha: float, options: dict[str, Any]) -> tuple:
         """Return a student trained on numbers."""
         y, y_val = (_numbers(rows, alpha) for rows in (given, validation))
         model = self._start(given[0], y)
@@ -182,7 +181,7 @@ class Lesson:
             learning_rate=self._rate(),
             early_stopping=True,
             warm_start=model is self.student,
-            **self.options,
+            **options,
         )
         with quiet(ConvergenceWarning):
             trainer.fit(given[0], y, sample_weight=given[3], X_val=validation[0], y_val=y_val)
@@ -192,7 +191,7 @@ class Lesson:
         """Return a student that is fitted on numbers, or on each sample once per class, by its share."""
         X, _, _, weights = given
         classes = self.teachers.classes
-        model = student_of_size(self.student, X, classes is not None, self.options["random_state"])
+        model = self.model(X)
         if classes is None:
             samples, y = X, _numbers(given, alpha)
         else:

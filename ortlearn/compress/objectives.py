@@ -19,7 +19,7 @@ from ..models.weight_names import restored_names
 from ..quiet import quiet
 from ..trainable.trainable_model import TrainableModel
 
-__all__ = ["LOSS", "ScoreGraph", "Term", "fit_answers", "tempered"]
+__all__ = ["LOSS", "ScoreGraph", "Term", "fit_answers", "label_columns", "tempered"]
 
 LABEL, LOSS, WEIGHT = "label", "loss", "weight"
 #: Losses of soft labels by link; that of softmax is here, as LogLoss has classes for labels there.
@@ -68,16 +68,15 @@ class ScoreGraph:
 
     def one_hot(self, y: Any, classes: Any) -> np.ndarray:
         """Return labels as probabilities, or as numbers for a regressor."""
-        values = np.asarray(y)
         if self.link == "identity":
-            return values.reshape(len(values), -1).astype(np.float64)
+            return label_columns(y, None)
         known = np.arange(max(self.n_outputs, 2)) if classes is None else np.asarray(classes)
-        found = values.reshape(-1, 1) == known.reshape(1, -1)
+        found = label_columns(y, known)
         if not found.any(axis=1).all():
             raise ValueError(
                 f"y has labels that are not classes of the model, which are {known.tolist()[:12]}."
             )
-        return self.targets(found.astype(np.float64))
+        return self.targets(found)
 
     def with_loss(
         self,
@@ -129,6 +128,13 @@ class ScoreGraph:
     def part(self, tensors: Sequence[str]) -> ModelProto:
         """Return the graph of some of its tensors."""
         return extract_model(self.model, tensors)
+
+
+def label_columns(y: Any, classes: np.ndarray | None) -> np.ndarray:
+    """Return labels as columns of floats, one per class if there are classes."""
+    values = np.asarray(y)
+    found = values.reshape(len(values), -1)
+    return (found if classes is None else found == classes).astype(np.float64)
 
 
 def tempered(probabilities: np.ndarray, temperature: float) -> np.ndarray:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from onnx import ModelProto, version_converter
+from scipy.special import expit, softmax
 from sklearn.utils import _safe_indexing, check_random_state
 from sklearn.utils.validation import _num_samples
 
@@ -180,9 +181,8 @@ class Quantiser:
         """Return the answers of the float model as labels."""
         scores = File(graph.part([graph.score])).run(self.X)[graph.score].astype(np.float64)
         if graph.link == "softmax":
-            powers = np.exp(scores - scores.max(axis=1, keepdims=True))
-            return powers / powers.sum(axis=1, keepdims=True)
-        return 1 / (1 + np.exp(-scores)) if graph.link == "sigmoid" else scores
+            return np.asarray(softmax(scores, axis=1))
+        return expit(scores) if graph.link == "sigmoid" else scores
 
     def by_sensitivity(self, plan: Plan) -> list[str]:
         """Return the layers, those first whose rounding alone changes the outputs most."""

@@ -20,7 +20,7 @@ __all__ = ["joined", "more_samples", "student_of_size"]
 
 _SIZE = re.compile(r"linear|mlp:(\d+(?:,\d+)*)|trees:(\d+)x(\d+)")
 #: Neighbours to interpolate with, and the noise of smoothed samples as a share of the standard deviation.
-NEIGHBOURS, NOISE = 5, 0.1
+NEIGHBOURS, NOISE = 5, 0.4
 
 
 def student_of_size(size: str, X: Any, classifies: bool, seed: int) -> Any:

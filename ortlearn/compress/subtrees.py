@@ -22,7 +22,7 @@ class Collapses:
     def of(cls, tree: Any) -> Collapses:
         """Return those of weakest-link pruning (Breiman et al., 1984, section 3.3).
 
-        The node with the lowest increase of the impurity per removed leaf becomes a leaf, one after the other.
+        The node with the lowest increase of the impurity per removed leaf becomes a leaf, one by one.
         """
         left, right, count = tree.children_left, tree.children_right, tree.node_count
         risk = tree.impurity * tree.weighted_n_node_samples / tree.weighted_n_node_samples[0]
@@ -37,7 +37,7 @@ class Collapses:
         def increase(node: int) -> float:
             return float((risk[node] - below[node]) / (leaves[node] - 1))
 
-        heap, reached = [(increase(node), int(node)) for node in inner], 0.0
+        heap, reached = [(increase(node), node) for node in inner.tolist()], 0.0
         heapq.heapify(heap)
         while heap:
             value, node = heapq.heappop(heap)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
+from scipy.special import softmax
 from sklearn.base import clone, is_classifier
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples
@@ -19,7 +20,7 @@ from ..models.capabilities import Bags, capability_of
 from ..onnx_files.loading import is_onnx_source, load_onnx
 from ..preprocessing.initial_fit import after_steps, final_step
 from .files import File, as_file
-from .objectives import tempered
+from .objectives import label_columns
 
 __all__ = ["Teachers", "cross_fitted_answers", "member_answers", "unseen_by_members"]
 
@@ -59,13 +60,13 @@ class Teachers:
             if self.classes is not None and found.shape[1] == 1:
                 return np.hstack([1 - found, found])
             if self.classes is not None and not np.allclose(found.sum(axis=1), 1, atol=1e-3):
-                return tempered(np.exp(found - found.max(axis=1, keepdims=True)), 1.0)
+                return softmax(found, axis=1)
             return found
         if self.classes is None:
             return np.asarray(model.predict(X)).reshape(_num_samples(X), -1)
         if hasattr(model, "predict_proba"):
             return np.asarray(model.predict_proba(X))
-        return (np.asarray(model.predict(X))[:, None] == self.classes).astype(np.float64)
+        return label_columns(model.predict(X), self.classes)
 
     def unseen(self, X: Any, y: Any, n_folds: int, seed: int) -> tuple[np.ndarray, bool]:
         """Return answers for samples that a teacher was fitted on as if it had not seen them.
@@ -91,8 +92,7 @@ class Teachers:
             own = clone(model).fit(X, y)
             return lambda X: self.of_model(own, X)
 
-        fitted = cross_fitted_answers(refitted, X, y, self.classes is not None, n_folds, seed)
-        return None if fitted is None else fitted[0]
+        return cross_fitted_answers(refitted, X, y, self.classes is not None, n_folds, seed)
 
     def labels(self, answers: np.ndarray) -> np.ndarray:
         """Return the predicted classes or numbers."""
@@ -114,8 +114,7 @@ class Teachers:
         if self.classes is None:
             found = {"fidelity r2": new.metrics(X, labels)["r2"]}
         else:
-            own = new.matrix(X)
-            shares = np.hstack([1 - own, own]) if own.shape[1] == 1 else own
+            shares = self.of_model(new, X)
             agree = (np.asarray(self.classes)[shares.argmax(axis=1)] == labels).astype(float)
             p, q = (np.clip(part, 1e-7, None) for part in (answers, shares))
             kl = (answers * np.log(p / q)).sum(axis=1)
@@ -129,8 +128,8 @@ class Teachers:
 
 def cross_fitted_answers(
     fit: Callable, X: Any, y: Any, classifies: bool, n_folds: int, seed: int
-) -> tuple[np.ndarray, list[Callable]] | None:
-    """Return answers for each part of the samples of a model fitted on the others, and these models.
+) -> np.ndarray | None:
+    """Return answers for each part of the samples of a model fitted on the others.
 
     None if a class has fewer samples than there are parts.
     """
@@ -140,12 +139,11 @@ def cross_fitted_answers(
     parts = folds(
         labels if classifies else None, len(labels), np.random.RandomState(seed), n_folds, len(labels)
     )
-    models, found, order = [], [], []
+    found, order = [], []
     for rows, others in parts:
-        models.append(fit(_safe_indexing(X, rows), labels[rows]))
-        found.append(models[-1](_safe_indexing(X, others)))
+        found.append(fit(_safe_indexing(X, rows), labels[rows])(_safe_indexing(X, others)))
         order.append(others)
-    return np.concatenate(found)[np.argsort(np.concatenate(order))], models
+    return np.concatenate(found)[np.argsort(np.concatenate(order))]
 
 
 def unseen_by_members(model: Any, X: Any) -> np.ndarray | None:

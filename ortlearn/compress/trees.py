@@ -12,6 +12,7 @@ from sklearn.linear_model import RidgeCV
 from sklearn.tree import BaseDecisionTree
 
 from ..preprocessing.initial_fit import after_steps, final_step
+from .objectives import label_columns
 from .subtrees import Collapses, without_subtrees
 from .teachers import member_answers
 
@@ -90,19 +91,13 @@ def _strength(collapses: list[Collapses], surplus: int) -> float:
     return float(strengths[order][last]) * (1 + 1e-9) if surplus > 0 else 0.0  # above rounding errors
 
 
-def _target(last: Any, y: Any) -> np.ndarray:
-    """Return labels as columns, of a class each for a classifier."""
-    values = np.asarray(y)
-    return values[:, None] == last.classes_ if is_classifier(last) else values.reshape(len(values), -1)
-
-
 def _chosen(last: Any, samples: np.ndarray, y: Any, unseen: np.ndarray | None, count: int) -> list[int]:
     """Return the trees whose mean has the lowest squared error, chosen one after the other.
 
     The error of a mean is the mean of the covariances of errors of its members (Zhou, Z.-H. et al.,
     "Ensembling neural networks: many could be better than all", 2002), of samples that neither has seen.
     """
-    errors = np.stack(list(member_answers(last, samples))) - _target(last, y)
+    errors = np.stack(list(member_answers(last, samples))) - label_columns(y, getattr(last, "classes_", None))
     known = np.ones(errors.shape[:2]) if unseen is None else unseen.T.astype(np.float64)
     matrix = (errors * known[:, :, None]).reshape(len(errors), -1)
     covariances = (matrix @ matrix.T) / np.maximum(known @ known.T, 1)
@@ -139,7 +134,7 @@ def _fit_leaves(last: Any, samples: np.ndarray, y: Any, unseen: np.ndarray, seed
     rows = np.repeat(np.arange(len(known)), len(trees))
     design = sparse.csr_matrix((shares.ravel(), (rows, columns.ravel())), (len(known), ends[-1]))
     values = np.vstack([tree.value.reshape(tree.node_count, -1) for tree in trees])
-    errors = _target(last, y)[known] - design @ values
+    errors = label_columns(y, getattr(last, "classes_", None))[known] - design @ values
     scale = float(np.square(shares).sum(axis=1).mean())
     fitted = RidgeCV(ALPHAS * scale, fit_intercept=False).fit(design, errors)
     found = values + fitted.coef_.reshape(values.shape[1], -1).T

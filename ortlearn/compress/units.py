@@ -20,7 +20,7 @@ from ..trainable.conversion import to_trainable
 from .channels import Channels, find_channels, without_channels
 from .files import File
 from .lessons import Answers, Lesson
-from .objectives import LOSS, ScoreGraph, Term
+from .objectives import LOSS, ScoreGraph, Term, label_columns
 from .teachers import Teachers
 from .trees import set_parameter
 
@@ -59,7 +59,9 @@ def fewer_units(model: Any, X: Any, y: Any, share: float, training: Training) ->
         kept = _most_important(importance(graph, groups, samples, y), left)
         small = _without(model, groups, kept)
         lesson = Lesson(teachers, small, 1.0, 0.0, training.options, training.eta0)
-        fitted, file, _ = lesson.taught(X, Answers(own, lesson.labels(y), teachers.answers, ALPHA))
+        fitted, file, _ = lesson.taught(
+            X, Answers(own, label_columns(y, teachers.classes), teachers.answers, ALPHA)
+        )
         model = file if fitted is None else fitted
     return model
 

@@ -57,15 +57,17 @@ def scores_of(metrics: Metrics, table: Table) -> dict[str, float]:
 
 
 def _of_numbers(labels: np.ndarray, values: np.ndarray) -> Metrics:
-    y, errors = labels.astype(np.float64), values.astype(np.float64) - labels
+    """Return metrics of numbers, of one or several outputs, whose R2 is the mean."""
+    y = labels.reshape(len(labels), -1).astype(np.float64)
+    errors = values.reshape(y.shape).astype(np.float64) - y
 
     def r2(weights: np.ndarray) -> float:
-        center = weights @ y / weights.sum()
-        total = weights @ (y - center) ** 2
-        return float(1 - weights @ errors**2 / total) if total > 0 else float("nan")
+        total = weights @ (y - weights @ y / weights.sum()) ** 2
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return float(np.where(total > 0, 1 - weights @ errors**2 / total, np.nan).mean())
 
-    squares = _mean(errors**2)
-    return {"r2": r2, "mae": _mean(np.abs(errors)), "rmse": lambda weights: float(np.sqrt(squares(weights)))}
+    squares, sizes = _mean((errors**2).mean(axis=1)), np.abs(errors).mean(axis=1)
+    return {"r2": r2, "mae": _mean(sizes), "rmse": lambda weights: float(np.sqrt(squares(weights)))}
 
 
 def _mean(values: np.ndarray) -> Callable[[np.ndarray], float]:

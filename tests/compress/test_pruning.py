@@ -258,7 +258,6 @@ def test_new_values_of_leaves_mend_what_a_forest_cannot(leaves):
     data = rng.uniform(-2, 2, (400, 4))
     target = 3 * np.sin(2 * data[:, 0]) * data[:, 1] + np.exp(data[:, 2])
     forest = RandomForestRegressor(40, random_state=0).fit(data[:200], target[:200])
-    held = data[200:], target[200:]
     options = {"sparsity": 0.5, "leaves": leaves, "held_out": (data[200:], target[200:])}
     found = prune(forest, data[:200], target[:200], **options)
     plain = prune(forest, data[:199], target[:199], **options)  # not the samples of its fit
