@@ -12,7 +12,7 @@ from docutils import nodes
 from sphinx.pycode import ModuleAnalyzer
 
 import ortlearn
-from docs import browser_training, layout_picture
+from docs import browser_digits, browser_training, layout_picture
 
 project = "ortlearn"
 author = "The ortlearn developers"
@@ -29,7 +29,7 @@ extensions = [
     "sphinx_gallery.gen_gallery",
 ]
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
-exclude_patterns = ["_build", "reference_pages", "browser_training", "**/*.py.md5"]
+exclude_patterns = ["_build", "reference_pages", "browser_digits", "browser_training", "**/*.py.md5"]
 templates_path = ["_templates"]
 default_role = "code"
 nitpicky = False
@@ -197,15 +197,16 @@ def redirect(app):
         yield old, {"target": f"../{new}"}, "moved.html"
 
 
-def write_browser_page(app, error):
-    """Write the page that trains in the browser beside the others."""
+def write_browser_pages(app, error):
+    """Write the pages that train and predict in the browser beside the others."""
     if error is None and app.builder.name == "html":
         browser_training.write(Path(app.outdir) / "browser_training")
+        browser_digits.write(Path(app.outdir) / "browser_digits")
 
 
 def setup(app):
     app.connect("html-collect-pages", redirect)
-    app.connect("build-finished", write_browser_page)
+    app.connect("build-finished", write_browser_pages)
     app.connect("builder-inited", draw_layout)
     app.connect("doctree-read", tidy)
     app.connect("autodoc-process-docstring", describe_constant, priority=900)  # after numpydoc

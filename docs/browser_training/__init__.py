@@ -14,7 +14,7 @@ from ortlearn import OrtGradientOptimizer
 from ortlearn.learning_rates import LearningRateAdam
 from ortlearn.saving import export_training
 
-__all__ = ["write"]
+__all__ = ["copy_runtime", "write"]
 
 RUNTIMES = Path(__file__).parents[2] / "runtimes"
 #: What the page needs of onnxruntime-web, where its npm package is installed.
@@ -39,6 +39,11 @@ def write(folder: Path) -> bool:
         warnings.simplefilter("ignore", ConvergenceWarning)
         trainer.fit(X, np.where(X[:, 0] > 0, "blue", "orange"))
     export_training(trainer, folder / "package")
+    return copy_runtime(folder)
+
+
+def copy_runtime(folder: Path) -> bool:
+    """Copy ONNX Runtime beside a page, and return whether its npm package is installed."""
     if not ORT.exists():
         return False
     (folder / "ort").mkdir(exist_ok=True)

@@ -3,12 +3,14 @@
 import json
 import re
 
+import numpy as np
+import onnxruntime
 import pytest
 
-from docs import browser_training
+from docs import browser_digits, browser_training
 
 from .browser import WEBGPU, posted_by, served, text_of
-from .conftest import RUNTIMES, modules_of
+from .conftest import RUNTIMES, modules_of, node
 from .packages import PACKAGES
 
 pytestmark = pytest.mark.runtimes
@@ -58,3 +60,31 @@ def test_page_of_the_documentation(tmp_path):
         text = text_of(f"{address}/page/index.html", tmp_path, milliseconds=5000)
     epoch, loss, share = map(float, re.match(r"Epoch (\d+): mean loss ([\d.]+), ([\d.]+) %", text).groups())
     assert epoch >= 50 and loss < 0.4 and share > 90, text
+
+
+@pytest.fixture(scope="module")
+def digits(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("digits") / "page"
+    modules_of("web")
+    assert browser_digits.write(folder)
+    return folder
+
+
+def test_int8_digits_in_node(digits):
+    """The WebAssembly of the page predicts what onnxruntime in Python does, and knows a drawn one."""
+    found = json.loads(node("test/digits.mjs", digits, folder=modules_of("web")))
+    samples = json.loads((digits / "samples.json").read_text())
+    session = onnxruntime.InferenceSession(digits / "digits.onnx")
+    X = np.array(samples["images"], np.float32)
+    expected = session.run(None, {session.get_inputs()[0].name: X})[0]
+    assert found["digits"] == expected.tolist()
+    assert np.mean(expected == samples["labels"]) > 0.9
+    columns = np.reshape(found["counts"], (8, 8)).sum(axis=0)
+    assert found["drawn"] == [1] and columns[3:5].sum() == columns.sum() > 0  # a stroke is in the middle
+
+
+def test_page_of_digits(digits, tmp_path):
+    with served(page=digits) as address:
+        text = text_of(f"{address}/page/index.html", tmp_path)
+    right, count = map(int, re.match(r"(\d+) of (\d+) digits right", text).groups())
+    assert right > 0.9 * count, text
