@@ -148,7 +148,7 @@ class Lesson:
         widths = [(own, width, 1.0) for own, width, _ in hints]
         loss = graph.with_loss(graph.model, [term for _, term in terms], widths, weighted=True)
         options |= {"learning_rate": self._rate(), "validation": columns(validation)}
-        found, _ = fit_answers(loss, weights=list(names), **columns(given), **options)
+        found = fit_answers(loss, weights=list(names), **columns(given), **options)
         if self.is_file:
             return None, trainable.with_weights({names[name]: found[name] for name in names}), lambda X: X
         return self._finished(write_weights(start, trainable, {name: found[name] for name in names}), X)

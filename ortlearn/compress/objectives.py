@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from ..estimators import OrtGradientOptimizer
 from ..exceptions import ConversionError, StartKeptWarning
-from ..graphs import append_nodes, extract_model
+from ..graphs import append_nodes
 from ..graphs.view import GraphView
 from ..losses import LogLoss, SquaredErrorLoss
 from ..models.weight_names import restored_names
@@ -125,10 +125,6 @@ class ScoreGraph:
             return LOSSES[self.link].forward(op, label, score)
         return op.Neg(op.ReduceSum(op.Mul(label, op.LogSoftmax(score, axis=1)), [1], keepdims=0))
 
-    def part(self, tensors: Sequence[str]) -> ModelProto:
-        """Return the graph of some of its tensors."""
-        return extract_model(self.model, tensors)
-
 
 def label_columns(y: Any, classes: np.ndarray | None) -> np.ndarray:
     """Return labels as columns of floats, one per class if there are classes."""
@@ -151,8 +147,8 @@ def fit_answers(
     sample_weight: np.ndarray | None = None,
     validation: Mapping[str, Any] | None = None,
     **options: Any,
-) -> tuple[Mapping[str, np.ndarray], float]:
-    """Return the trained weights of a graph with a loss, and its lowest loss on held-out samples.
+) -> Mapping[str, np.ndarray]:
+    """Return the trained weights of a graph with a loss.
 
     The validation has samples, labels and weights under the names of these arguments.
     """
@@ -172,4 +168,4 @@ def fit_answers(
     )
     with quiet(StartKeptWarning), quiet(ConvergenceWarning):  # the schedule ends at max_iter
         trainer.fit(X, labels.astype(np.float32), sample_weight=sample_weight, **held)
-    return trainer.trained_coef_, min(trainer.validation_losses_)
+    return trainer.trained_coef_

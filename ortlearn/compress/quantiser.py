@@ -163,7 +163,7 @@ class Quantiser:
         )
         targets = self._answers(graph) if self.y is None else graph.one_hot(self.y, graph.classes)
         held = {tensor.name for tensor in rounded.graph.initializer}
-        found, _ = fit_answers(
+        found = fit_answers(
             graph.with_loss(rounded, [Term()]),
             self.X,
             targets,
@@ -179,7 +179,7 @@ class Quantiser:
 
     def _answers(self, graph: ScoreGraph) -> np.ndarray:
         """Return the answers of the float model as labels."""
-        scores = File(graph.part([graph.score])).run(self.X)[graph.score].astype(np.float64)
+        scores = File(extract_model(graph.model, [graph.score])).run(self.X)[graph.score].astype(np.float64)
         if graph.link == "softmax":
             return np.asarray(softmax(scores, axis=1))
         return expit(scores) if graph.link == "sigmoid" else scores
