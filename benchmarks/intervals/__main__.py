@@ -10,6 +10,7 @@ import json
 import time
 import warnings
 from collections import Counter
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -103,13 +104,20 @@ def tables(records: list[dict]) -> str:
     return "\n".join(lines)
 
 
+@cache
+def band(n_test: int, n_cal: int) -> tuple[float, float, float]:
+    """Return the band of the number of labels inside, and their mean share."""
+    k = rank(n_cal, COVERAGE)
+    low, high = betabinom.ppf(BAND, n_test, k, n_cal + 1 - k)
+    return float(low), float(high), k / (n_cal + 1)
+
+
 def _coverage_line(family: str, method: str, records: list[dict]) -> str:
     shares, exact, inside = [], [], []
     for item in records:
-        k, n, m = rank(item["n_cal"], COVERAGE), item["n_cal"], item["n_test"]
-        low, high = betabinom.ppf(BAND, m, k, n + 1 - k)
-        shares.append(np.mean(item["covered"]) / m)
-        exact.append(k / (n + 1))
+        low, high, share = band(item["n_test"], item["n_cal"])
+        shares.append(np.mean(item["covered"]) / item["n_test"])
+        exact.append(share)
         inside.append(np.mean([low <= count <= high for count in item["covered"]]))
     by_data = {}
     for item, share in zip(records, shares, strict=True):

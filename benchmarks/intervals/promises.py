@@ -11,18 +11,16 @@ from functools import partial
 
 import numpy as np
 from scipy.special import softmax
-from scipy.stats import betabinom
 from sklearn import datasets
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from benchmarks.intervals.__main__ import BAND, PAGE
+from benchmarks.intervals.__main__ import COVERAGE, PAGE, band
 from benchmarks.intervals.data import draws, split
 from ortlearn import OrtIntervalRegressor, OrtSetClassifier
-from ortlearn.intervals.conformal import rank
 
-COVERAGE, DRAWS = 0.9, 200
+DRAWS = 200
 CLASSIFIER = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
 #: Data sets of regression with groups.
 GROUPED = ("heteroscedastic", "skewed", "discrete", "heavy tails", "diabetes")
@@ -108,11 +106,10 @@ def line(what: str, names: tuple[str, ...], fits: int, count: Count, above: bool
         found = [part for seed in range(fits) for part in count(name, seed)]
         of_name[name] = np.mean([right / n for right, n, _ in found])
         for right, n, n_cal in found:
-            k = rank(n_cal, COVERAGE)
-            low, high = betabinom.ppf(BAND, n, k, n_cal + 1 - k)
+            low, high, share = band(n, n_cal)
             fine.append(low <= right and (above or right <= high))
             shares.append(right / n)
-            exact.append(k / (n_cal + 1))
+            exact.append(share)
     lowest = min(of_name, key=lambda name: of_name[name])
     return (
         f"| {what} | {len(names)} x {fits} | {DRAWS} | {np.mean(shares):.4f} | {np.mean(exact):.4f} "
