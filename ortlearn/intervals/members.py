@@ -24,7 +24,7 @@ from ..fitting.fitted_model import FittedModel
 from ..fitting.resumed_training import find_resumption
 from ..fitting.start import new_start
 from ..graphs import copy_model, extract_model, opset_versions
-from ..graphs.view import GraphView
+from ..graphs.external_tensors import external_initializers
 from ..inference.method_outputs import MethodOutputs
 from ..inference.sample_chunks import BoundedCall, by_chunks
 from ..onnx_files.loading import read_onnx
@@ -33,6 +33,7 @@ from ..problem.samples import Samples
 from ..runtime.checked_sessions import open_session
 from ..runtime.devices import Device
 from ..runtime.forks import PerProcess
+from ..training.graphs.rescaling import last_layer
 
 __all__ = [
     "OLDEST",
@@ -200,8 +201,7 @@ def _own_file(estimator: Any) -> ModelProto | None:
         return None
     model = read_onnx(estimator)[0]
     model = copy_model(model) if opset_versions(model).get("", OLDEST) >= OLDEST else pin_versions(model)
-    outside = any(tensor.data_location == TensorProto.EXTERNAL for tensor in model.graph.initializer)
-    return None if outside else model
+    return None if external_initializers(model) else model
 
 
 def last_features(estimator: BaseOrtGradientEstimator) -> str:
@@ -209,13 +209,8 @@ def last_features(estimator: BaseOrtGradientEstimator) -> str:
 
     It holds the gradients of the predictions of single samples by these weights, if the layer is linear.
     """
-    graph = estimator._model().problem.task(False).graph
-    view = GraphView(graph.model)
-    node = view.producer(graph.output, passing=("Identity", "Reshape"))
-    while node is not None and node.op_type == "Add":
-        others = [name for name in node.input if name not in graph.intercepts]
-        node = view.producer(others[0], passing=("Identity", "Reshape")) if len(others) == 1 else None
-    if node is None or node.op_type not in ("MatMul", "Gemm") or node.input[1] not in graph.intercepts:
+    node, weights = last_layer(estimator._model().problem.task(False))
+    if node is None or node.op_type not in ("MatMul", "Gemm") or node.input[1] not in weights:
         raise ConversionError(
             "method='laplace' takes a model that ends with a linear layer with trained weights, such as a "
             "linear model or a network: use another method."

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping
 
 import numpy as np
+from onnx import NodeProto
 
 from ...graphs import GraphBuilder
 from ...graphs.view import GraphView
 from .task import TrainingTask
 from .wrapped_rate import WrappedRate
 
-__all__ = ["Rescaled", "last_weights", "unit_lengths"]
+__all__ = ["Rescaled", "last_layer", "last_weights", "unit_lengths"]
 
 #: State of a weight: the unit of each element.
 UNIT = "unit_length"
@@ -51,6 +52,11 @@ def unit_lengths(
 
 def last_weights(task: TrainingTask) -> list[str]:
     """Return the trained weights of the last layer: of the product and the addition that give the scores."""
+    return last_layer(task)[1]
+
+
+def last_layer(task: TrainingTask) -> tuple[NodeProto | None, list[str]]:
+    """Return the product that gives the scores, or what is in its place, and the weights of the layer."""
     view, found = GraphView(task.graph.model), []
     node = view.producer(task.graph.output, passing=("Identity", "Reshape"))
     while node is not None and node.op_type in ("Add", "MatMul", "Gemm"):
@@ -60,4 +66,4 @@ def last_weights(task: TrainingTask) -> list[str]:
         if node.op_type != "Add" or len(others) != 1:
             break
         node = view.producer(others[0], passing=("Identity", "Reshape"))
-    return found
+    return node, found
