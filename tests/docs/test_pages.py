@@ -7,6 +7,8 @@ from tests.docs.pages import DOCS, GENERATED, ROOT, Page, each, pages
 
 PAGES = pages()
 SITE = [page for page in PAGES if page.path.is_relative_to(DOCS)]
+#: Texts beside the pages: the changelog, and the READMEs of the runners.
+BESIDE = [Page(ROOT / "CHANGELOG.md"), *map(Page, sorted(ROOT.glob("runtimes/*/README.md")))]
 #: Folders of pages that begin with what readers will learn.
 TEACHING = ("guide", "howto", "tutorials", "explanation")
 #: Largest numbers of words of a page and of all pages; ``python -m tests.docs.pages`` prints them.
@@ -34,7 +36,7 @@ def broken(page):
     return found
 
 
-@every_page
+@each([*PAGES, *BESIDE])
 def test_links_are_valid(page):
     assert not broken(page)
 
@@ -99,6 +101,20 @@ def test_every_page_is_in_a_table_of_contents():
         page.path.relative_to(DOCS).with_suffix("").as_posix() for page in PAGES if DOCS in page.path.parents
     }
     assert not own - reached
+
+
+def test_pages_that_have_moved_lead_to_pages():
+    tree = ast.parse((DOCS / "conf.py").read_text(encoding="utf-8"))
+    (moved,) = [
+        ast.literal_eval(node.value)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "MOVED"
+    ]
+    for old, new in moved.items():
+        name, _, anchor = new.partition("#")
+        page = Page(DOCS / name.replace(".html", ".md"))
+        assert not (DOCS / f"{old}.md").exists() and page.path.is_file()
+        assert not anchor or anchor in page.anchors()
 
 
 BAD = """# One title
