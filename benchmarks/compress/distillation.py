@@ -96,8 +96,13 @@ def measured(name: str, kind: str, seed: int) -> dict[str, Any]:
         "alpha": found.facts["alpha"],
         "bytes": found.n_bytes["new"],
         "ratio": found.n_bytes["new"] / max(found.n_bytes["old"], 1),
-        **{f"faster {count}": part["old"] / part["new"] for count, part in found.seconds.items()},
+        **{f"faster {count}": _faster(found.seconds, count) for count in (1, 1000)},
     }
+
+
+def _faster(seconds: dict[int, dict[str, float]], count: int) -> float:
+    """Return how much faster the student is; nan if slow calls left this number of samples untimed."""
+    return seconds[count]["old"] / seconds[count]["new"] if count in seconds else np.nan
 
 
 def rows(kind: str) -> list[tuple[str, ...]]:
@@ -111,7 +116,7 @@ def rows(kind: str) -> list[tuple[str, ...]]:
 
 def row(name: str, found: list[dict[str, Any]]) -> tuple[str, ...]:
     """Return a row: means over splits, the worst difference, and the gain with its standard error."""
-    one = {key: float(np.mean([record[key] for record in found])) for key in found[0]}
+    one = {key: float(np.nanmean([record[key] for record in found])) for key in found[0]}
     worst = min(record["student"] - record["teacher"] for record in found)
     gains = np.array([record["student"] - record["alone"] for record in found])
     error = gains.std(ddof=1) / np.sqrt(len(gains)) if len(gains) > 1 else np.nan
