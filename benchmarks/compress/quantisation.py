@@ -83,13 +83,13 @@ def ends_of(content: bytes) -> np.ndarray:
 
 
 #: Files that magika reads, and most of one suffix.
-FILES, PER_SUFFIX = 960, 60
+FILES, PER_SUFFIX = 480, 60
 #: By name the function that returns network and samples, the types of weights, and options.
 NETWORKS: dict[str, tuple[Callable[[], tuple], tuple[str, ...], dict[str, Any]]] = {
     "convolution of digits": (convolution, ("int8", "int4"), {}),
     "MLP of 3 layers": (lambda: network(64, 32, 16), ("int8", "int4"), {}),
     "MLP of 1 MB": (lambda: network(512, 384, 128), ("int8",), {}),
-    "magika, on its own answers": (magika, ("int8", "int4"), {"max_iter": 4, "batch_size": 16}),
+    "magika, on its own answers": (magika, ("int8", "int4"), {"max_iter": 3, "batch_size": 16}),
 }
 
 

@@ -70,7 +70,7 @@ def distill(
         neither has seen; labels have the weight 1/2. Five that learn all labels answer for drawn samples.
     extra : float, default=3.0
         Number of samples that are drawn between neighbours, with noise, for the teacher to answer, per sample
-        of X; at least 5,000 in all, unless it is 0.
+        of X; at least 5,000 in all, unless it is 0. Boosting takes more than forests.
     hints : dict of str to str, default=None
         Tensors of the ONNX file of the student, and those of the ONNX file of the teacher that they learn, by
         their mean squared distance; both have equal sizes.
