@@ -47,7 +47,7 @@ SETS: dict[str, tuple[Any, str]] = {
 }
 #: Splits that no choice was made with. The network on labels alone has the same split and first weights, and
 #: the better of two lengths of training.
-SPLITS = range(100, 102)
+SPLITS = range(100, 103)
 TITLES = (
     "data",
     "teacher",
