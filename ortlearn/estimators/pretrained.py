@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -15,30 +15,31 @@ import numpy as np
 from ..fitting.fitted_model import FittedModel
 
 __all__ = [
-    "ParameterHashes",
+    "ParameterKeys",
     "PretrainedModel",
-    "hashes_of",
+    "keys_of",
     "pretrained_model",
     "provide_pretrained",
 ]
 
-#: Parameters of updates, penalty and number of epochs.
-OF_UPDATES = ("learning_rate", "learning_penalty", "average", "clip_norm", "clip_value", "max_iter", "exc")
+#: Parameters of updates and penalty.
+OF_UPDATES = ("learning_rate", "learning_penalty", "average", "clip_norm", "clip_value", "exc")
 
 
 @dataclass(frozen=True)
-class ParameterHashes:
-    """Hashes of the parameters of an estimator: those in ``OF_UPDATES``, and the others."""
+class ParameterKeys:
+    """Keys of the parameters of an estimator: ``OF_UPDATES``, the number of epochs, and the others."""
 
-    updates: str
-    model: str
+    updates: Hashable
+    max_iter: Hashable
+    model: Hashable
 
 
 @dataclass(frozen=True)
 class PretrainedModel:
     """The fitted model for an expected call of ``fit``; None for a call that must train."""
 
-    hashes: ParameterHashes | None
+    keys: ParameterKeys | None
     y: Any
     model: FittedModel | None
 
@@ -46,14 +47,27 @@ class PretrainedModel:
 _CALLS: ContextVar[deque[PretrainedModel] | None] = ContextVar("ortlearn_trained", default=None)
 
 
-def hashes_of(estimator: Any) -> ParameterHashes | None:
-    """Return the hashes of the parameters of an estimator; None if a parameter cannot be hashed."""
+def keys_of(estimator: Any) -> ParameterKeys | None:
+    """Return the keys of the parameters of an estimator; None if a parameter cannot be hashed."""
     parameters = estimator.get_params(deep=False)
-    updates = {name: parameters.pop(name) for name in OF_UPDATES}
     try:
-        return ParameterHashes(joblib.hash(updates), joblib.hash(parameters))
+        updates = tuple(_key(parameters.pop(name)) for name in OF_UPDATES)
+        max_iter = _key(parameters.pop("max_iter"))
+        return ParameterKeys(updates, max_iter, tuple((name, _key(parameters[name])) for name in parameters))
     except Exception:  # joblib cannot hash a parameter, such as a lambda function
         return None
+
+
+def _key(value: Any) -> Hashable:
+    """Return a key that is equal for equal values; a multiple as fast as joblib for estimators."""
+    kind = type(value)
+    if value is None or kind in (bool, int, float, str):
+        return kind, repr(value)
+    if kind in (list, tuple):
+        return kind, tuple(map(_key, value))
+    if hasattr(value, "get_params") and not isinstance(value, type):  # also the attributes of a fitted one
+        return kind, tuple((name, _key(own)) for name, own in sorted(vars(value).items()))
+    return kind, joblib.hash(value)
 
 
 @contextmanager
@@ -69,7 +83,7 @@ def provide_pretrained(calls: deque[PretrainedModel]) -> Iterator[None]:
 def pretrained_model(estimator: Any, y: Any) -> FittedModel | None:
     """Return the model for this call of ``fit``; None if it is not the expected call, or must train."""
     calls = _CALLS.get()
-    if not calls or not _is_same(calls[0].y, y) or calls[0].hashes != hashes_of(estimator):
+    if not calls or not _is_same(calls[0].y, y) or calls[0].keys != keys_of(estimator):
         return None
     return calls.popleft().model
 

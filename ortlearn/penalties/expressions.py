@@ -14,7 +14,7 @@ def absolute_values(op: GraphBuilder, weight: str, factor: float) -> str | None:
 
 def squares(op: GraphBuilder, weight: str, factor: float) -> str | None:
     """Write ``factor * w ** 2``, summed; return None if the factor is zero."""
-    return op.Mul(op.ReduceSum(op.Mul(weight, weight), keepdims=0), float(factor)) if factor else None
+    return op.Mul(op.ReduceSumSquare(weight, keepdims=0), float(factor)) if factor else None
 
 
 def soft_threshold(op: GraphBuilder, weight: str, threshold: str) -> str:

@@ -60,8 +60,8 @@ class Carried:
 
 
 def _stored(item: Carried, array: np.ndarray) -> np.ndarray:
-    """Return the array of a weight or state as its graph reads it, or the reverse."""
-    return array.T if item.transposed else array
+    """Return the array of a weight or state, or several, as its graph reads it, or the reverse."""
+    return np.swapaxes(array, -1, -2) if item.transposed else array
 
 
 class CarriedBuffers:

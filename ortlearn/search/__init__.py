@@ -1,9 +1,10 @@
 """Searches that train many candidates in one graph.
 
-:class:`OrtGridSearchCV` and :class:`OrtRandomizedSearchCV` replace scikit-learn's searches.
+:class:`OrtGridSearchCV`, :class:`OrtHalvingGridSearchCV` and :class:`OrtRandomizedSearchCV` replace
+scikit-learn's searches.
 """
 
-from .searches import OrtGridSearchCV, OrtRandomizedSearchCV
+from .searches import OrtGridSearchCV, OrtHalvingGridSearchCV, OrtRandomizedSearchCV
 from .suggestions import suggest
 
-__all__ = ["OrtGridSearchCV", "OrtRandomizedSearchCV", "suggest"]
+__all__ = ["OrtGridSearchCV", "OrtHalvingGridSearchCV", "OrtRandomizedSearchCV", "suggest"]

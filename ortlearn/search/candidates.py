@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,34 +15,38 @@ from sklearn.utils import check_random_state
 from ..data.columns import Columns
 from ..data.samples import Data
 from ..estimators.base import BaseOrtGradientEstimator
-from ..estimators.pretrained import ParameterHashes, hashes_of
+from ..estimators.pretrained import ParameterKeys, keys_of
 from ..exceptions import OrtlearnError
 from ..fitting.callback_support import CALLBACKS
+from ..fitting.callbacks import EstimatorView
 from ..fitting.fitted_model import FittedModel
-from ..fitting.given import named_classes
+from ..fitting.given import Beginning, Call, InMemory
 from ..fitting.leaves.monotonic import with_monotonic_leaves
+from ..fitting.leaves.unseen_members import members_of
 from ..fitting.run import model_after, new_step
-from ..fitting.start import Start, labelled, new_start, with_anchor
+from ..fitting.start import Start, labelled, with_anchor
 from ..fitting.trainer import draw_seed
 from ..fitting.warm_starts import leaf_estimates
 from ..inference.running import LiveInference
 from ..problem.automatic import automatic_batch_size
 from ..problem.configuration import Configuration, Runtime
 from ..problem.samples import Samples
+from ..training.settings import Validate
 from ..training.state import TrainingState
 from ..training.steps.epoch_step import EpochStep
 from .compiler import StackCompiler
-from .stack import Member, train_together
+from .stack import MAX_BYTES, Member, train_together
 
-__all__ = ["FoldTrainer", "SearchCandidate", "candidates_of"]
+__all__ = ["Fold", "JointTrainer", "SearchCandidate", "candidates_of"]
 
 
 @dataclass(frozen=True)
 class SearchCandidate:
     """An estimator with the parameters of a candidate; its configuration is None if it is trained alone."""
 
-    hashes: ParameterHashes | None
+    keys: ParameterKeys | None
     configuration: Configuration | None
+    estimator: Any = None
 
 
 def candidates_of(estimator: Any, parameters: Sequence[Mapping[str, Any]]) -> list[SearchCandidate]:
@@ -54,34 +58,43 @@ def _candidate(estimator: Any, parameters: Mapping[str, Any]) -> SearchCandidate
     if not isinstance(estimator, BaseOrtGradientEstimator):
         return SearchCandidate(None, None)
     own = clone(estimator).set_params(**clone(dict(parameters), safe=False))
-    hashes = hashes_of(own)
-    if hashes is None:
+    keys = keys_of(own)
+    if keys is None:
         return SearchCandidate(None, None)
     try:
         configuration = own._configuration()
         configuration.check_fit()
     except Exception:  # raised again, for the user, when the candidate is trained alone
-        return SearchCandidate(hashes, None)
+        return SearchCandidate(keys, None)
     has_callbacks = any(getattr(estimator, name, None) for name in CALLBACKS)
-    return SearchCandidate(
-        hashes, None if has_callbacks or not _can_share_graph(configuration) else configuration
-    )
+    if has_callbacks or not _can_share_graph(configuration):
+        return SearchCandidate(keys, None)
+    return SearchCandidate(keys, configuration, own)
 
 
 def _can_share_graph(configuration: Configuration) -> bool:
-    """Return whether a training runs a fixed number of epochs, one graph call each, without interruptions."""
+    """Return whether a training runs epochs, one graph call each, without interruptions."""
     stopping, rate = configuration.stopping, configuration.updates.learning_rate
     return (
         configuration.runtime.step_class is EpochStep
         and configuration.runtime.device.is_native
         and rate is not None
         and not rate.full_batch
-        and stopping.watched is None
         and stopping.max_seconds is None
         and not configuration.warm_start
         and not configuration.verbose
         and not (configuration.loss is not None and configuration.loss.in_python)
     )
+
+
+@dataclass(frozen=True)
+class Fold:
+    """Training samples of a fold, as they are given to ``fit``."""
+
+    number: int
+    X: Any
+    y: Any
+    sample_weight: Any
 
 
 @dataclass(frozen=True)
@@ -92,86 +105,118 @@ class _FoldModel:
     samples: Samples
     step: Any
     data: Data
+    validate: Validate | None
 
 
-class FoldTrainer:
-    """Trains the candidates of a search fold by fold, and keeps their graphs."""
+@dataclass(frozen=True)
+class _Entry:
+    """A candidate on a fold that can be trained in a stack."""
 
-    def __init__(self, candidates: Sequence[SearchCandidate]):
-        self.candidates = candidates
+    fold: int
+    number: int
+    configuration: Configuration
+    start: Start
+    member: Member
+
+
+class JointTrainer:
+    """Trains the candidates of a search together, and keeps graphs and, if it ``continues``, states."""
+
+    def __init__(self, continues: bool = False):
+        self.continues = continues
         self._compilers: dict[Runtime, StackCompiler] = {}
+        self._models: dict[tuple[int, Hashable], _FoldModel | None] = {}  # by fold and model
+        self._states: dict[tuple[int, Hashable, Hashable], TrainingState] = {}  # by fold and candidate
 
-    def train(self, X: Any, y: Any, sample_weight: Any) -> list[FittedModel | None]:
-        """Train candidates together if possible; None for those to be trained alone."""
-        models: list[FittedModel | None] = [None] * len(self.candidates)
-        bases: dict[str, _FoldModel | None] = {}
-        stacks: list[_Stack] = []
-        for number, candidate in enumerate(self.candidates):
+    def train(
+        self, candidates: Sequence[SearchCandidate], folds: Iterable[Fold]
+    ) -> Iterator[list[FittedModel | None]]:
+        """Yield the models of each fold; None for candidates to be trained alone."""
+        entries: list[_Entry] = []
+        n_bytes, n_folds = 0, 0
+        for fold in folds:
+            entries += self._entries(candidates, fold)
+            n_folds += 1
+            n_bytes += sum(_bytes(base.data) for base in self._models.values() if base is not None)
+            if n_bytes > MAX_BYTES:  # the samples of the next folds would need too much memory
+                yield from self._trained(candidates, entries, fold.number + 1 - n_folds, n_folds)
+                entries, n_bytes, n_folds = [], 0, 0
+                self._models.clear()
+        if n_folds:
+            yield from self._trained(candidates, entries, fold.number + 1 - n_folds, n_folds)
+        if not self.continues:
+            self._models.clear()
+
+    def _entries(self, candidates: Sequence[SearchCandidate], fold: Fold) -> Iterator[_Entry]:
+        """Yield the candidates that can be trained in stacks."""
+        for number, candidate in enumerate(candidates):
             configuration = candidate.configuration
-            if configuration is None or candidate.hashes is None:
+            if configuration is None or candidate.keys is None:
                 continue
-            key = candidate.hashes.model
-            if key not in bases:
-                bases[key] = _prepare(configuration, X, y, sample_weight)
-            base = bases[key]
+            key = fold.number, candidate.keys.model
+            if key not in self._models:
+                self._models[key] = self._prepared(candidate, fold)
+            base = self._models[key]
             prepared = None if base is None else _as_member(base, configuration)
-            if base is not None and prepared is not None:
-                configuration = configuration.in_batches(prepared[0].problem.updates.batch_size)
-                _stack_for(stacks, base.data, configuration).members.append((number, key, *prepared))
-        live: dict[str, LiveInference] = {}
-        for stack in stacks:
-            for number, key, start, state in self._train_stack(stack):
-                state = with_monotonic_leaves(start.problem, state)
-                model = models[number] = model_after(stack.configuration, start, None, state)
+            if prepared is not None:
+                start, member = prepared
+                progress = fold.number, candidate.keys.model, candidate.keys.updates
+                known = self._states.get(progress)
+                member = member if known is None else replace(member, state=known)
+                yield _Entry(fold.number, number, configuration, start, member)
+
+    def _prepared(self, candidate: SearchCandidate, fold: Fold) -> _FoldModel | None:
+        """Prepare a model, on the samples of another model if they are equal."""
+        base = _prepare(candidate, fold)
+        if base is None:
+            return None
+        for (number, _), other in self._models.items():
+            if number == fold.number and other is not None and _equal_data(other.data, base.data):
+                return replace(base, data=other.data)
+        return base
+
+    def _trained(
+        self, candidates: Sequence[SearchCandidate], entries: Sequence[_Entry], first: int, n_folds: int
+    ) -> list[list[FittedModel | None]]:
+        """Train candidates on some folds, and return the models of each fold."""
+        models: list[list[FittedModel | None]] = [[None] * len(candidates) for _ in range(n_folds)]
+        by_runtime: dict[Runtime, list[_Entry]] = {}
+        for entry in entries:
+            by_runtime.setdefault(entry.configuration.runtime, []).append(entry)
+        live: dict[tuple[int, Hashable], LiveInference] = {}
+        for runtime, own in by_runtime.items():
+            if runtime not in self._compilers:
+                self._compilers[runtime] = StackCompiler(runtime.device, runtime.n_jobs)
+            try:
+                outcomes = train_together(self._compilers[runtime], [entry.member for entry in own])
+            except OrtlearnError:  # raised again, for the user, when the candidates are trained alone
+                continue
+            for entry, outcome in zip(own, outcomes, strict=True):
+                if outcome is None:
+                    continue
+                keys = candidates[entry.number].keys
+                assert keys is not None
+                key = entry.fold, keys.model
+                if self.continues:
+                    self._states[(*key, keys.updates)] = outcome.last
+                state = with_monotonic_leaves(entry.start.problem, outcome.final)
+                model = model_after(entry.configuration, entry.start, None, state)
                 # candidates with the same model share a session for predictions, with weights as inputs
                 if key not in live:
-                    live[key] = LiveInference(model.problem, model.trained, model.runner.runtime)
+                    live[key] = LiveInference(model.problem, model.trained, runtime)
                 model.inference = live[key].with_weights(state.weights)
+                models[entry.fold - first][entry.number] = model
         return models
 
-    def _train_stack(self, stack: _Stack) -> Iterator[tuple[int, str, Start, TrainingState]]:
-        """Yield number, model, initial state and result of each candidate of a stack that was trained."""
-        runtime, configuration = stack.configuration.runtime, stack.configuration
-        if runtime not in self._compilers:
-            self._compilers[runtime] = StackCompiler(runtime.device, runtime.n_jobs)
-        settings = configuration.loop_settings(configuration.stopping.max_iter)
-        members = [member for *_, member in stack.members]
-        try:
-            results = train_together(self._compilers[runtime], members, stack.data, settings)
-        except OrtlearnError:  # raised again, for the user, when the candidate is trained alone
-            return
-        for (number, key, start, _), result in zip(stack.members, results, strict=True):
-            if result is not None:
-                yield number, key, start, result
 
-
-@dataclass
-class _Stack:
-    """Candidates with the same data, number of epochs and batch size."""
-
-    data: Data
-    configuration: Configuration
-    members: list[tuple[int, str, Start, Member]] = field(default_factory=list)
-
-
-def _stack_for(stacks: list[_Stack], data: Data, configuration: Configuration) -> _Stack:
-    """Return the stack for a candidate; a new one if none fits."""
-    for stack in stacks:
-        if _loop_key(stack.configuration) == _loop_key(configuration) and _equal_data(stack.data, data):
-            return stack
-    stacks.append(_Stack(data, configuration))
-    return stacks[-1]
-
-
-def _loop_key(configuration: Configuration) -> tuple[Any, ...]:
-    updates, stopping = configuration.updates, configuration.stopping
-    return stopping.max_iter, updates.batch_size, configuration.shuffle, configuration.runtime
+def _bytes(data: Data) -> int:
+    """Return the bytes of the samples of a fold."""
+    arrays = [data.X, *(data.features or {}).values(), data.y]
+    return sum(getattr(array, "nbytes", 0) for array in arrays)
 
 
 def _equal_data(first: Data, second: Data) -> bool:
     """Return whether two trainings have equal data."""
-    if first is second:
-        return True
     parts = []
     for data in (first, second):
         features = {"": data.X} if data.features is None else data.features
@@ -186,15 +231,22 @@ def _equal_arrays(first: Any, second: Any) -> bool:
     return first.dtype == second.dtype and np.array_equal(first, second)
 
 
-def _prepare(configuration: Configuration, X: Any, y: Any, sample_weight: Any) -> _FoldModel | None:
-    """Convert the model of a configuration and prepare the samples; None if it must be trained alone."""
+def _prepare(candidate: SearchCandidate, fold: Fold) -> _FoldModel | None:
+    """Convert the model of a candidate and prepare the samples; None if it must be trained alone."""
+    configuration = candidate.configuration
+    assert configuration is not None
     random_state = check_random_state(copy.deepcopy(configuration.random_state))
     try:
-        samples, seed = Samples(X, y, sample_weight), draw_seed(random_state)
-        expected = named_classes(configuration, None, samples.y)
-        start = new_start(configuration, samples, random_state, seed, None, expected)
-        if start.from_model or start.problem.updates.in_units:
+        samples, seed = Samples(fold.X, fold.y, fold.sample_weight), draw_seed(random_state)
+        view, given = EstimatorView(candidate.estimator), InMemory(samples, None)
+        given.check(configuration)
+        beginning = Beginning(configuration, random_state, seed, None, None)
+        call = Call(beginning, view, None, None, lambda: random_state, dict)
+        samples = given.open(call)
+        start = given.start(beginning)
+        if start.from_model or start.problem.updates.in_units or members_of(start.problem) is not None:
             return None
+        start, validation = given.validated(call, start, False)
         samples, _ = labelled(start.problem, samples)
         step, data, _ = new_step(configuration, start)
     except Exception:  # raised again, for the user, when the candidate is trained alone
@@ -204,7 +256,8 @@ def _prepare(configuration: Configuration, X: Any, y: Any, sample_weight: Any) -
     loss, arrays = step.task.objective.loss, [data.X, *(data.features or {}).values()]
     if (loss is not None and loss.in_python) or any(issparse(a) or isinstance(a, Columns) for a in arrays):
         return None
-    return _FoldModel(start, samples.with_checked_weights(), step, data)
+    validate = None if validation is None else validation.measure
+    return _FoldModel(start, samples.with_checked_weights(), step, data, validate)
 
 
 def _as_member(base: _FoldModel, configuration: Configuration) -> tuple[Start, Member] | None:
@@ -223,4 +276,5 @@ def _as_member(base: _FoldModel, configuration: Configuration) -> tuple[Start, M
         clip_value=updates.clip_value,
         clip_norm=updates.clip_norm,
     )
-    return start, Member(with_anchor(task, start), start.state)
+    settings = configuration.loop_settings(configuration.stopping.max_iter)
+    return start, Member(with_anchor(task, start), start.state, base.data, settings, base.validate)

@@ -1,26 +1,32 @@
-"""Epoch graphs for several candidates, compiled once for all folds of a search."""
+"""Epoch graphs for several candidates, compiled once for all folds, stacks and rungs of a search."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Collection, Hashable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
+import numpy as np
+from onnx import GraphProto, ModelProto, helper
+
+from ..graphs import TensorType, copy_model, make_value_info
+from ..graphs.editing import with_fields
+from ..graphs.nodes import subgraphs
 from ..runtime.buffers import Carried
 from ..runtime.devices import Device
 from ..runtime.sessions import make_session
 from ..training.graphs.names import RATE
 from ..training.graphs.task import TrainingTask
+from ..training.optimisations.layouts import faster_layouts
 from ..training.steps.batch_loops import ORDER, batches_per_iteration
 from ..training.steps.compiled import structure_key
 from ..training.steps.epoch_graph import REST, EpochGraph, epoch_graph
 from ..transforms.batching import Aligned, NotBatchable, align, batched_model
 
-__all__ = ["CompiledStack", "Sizes", "StackCompiler"]
+__all__ = ["Family", "Sizes", "StackCompiler"]
 
 
-@dataclass(frozen=True)
-class Sizes:
+class Sizes(NamedTuple):
     """Samples of a full batch and of the short last one, and number of full batches."""
 
     full: int
@@ -33,15 +39,24 @@ class Sizes:
         return self.full, self.rest, batches_per_iteration(self.n_batches)
 
 
-@dataclass(frozen=True)
-class CompiledStack:
-    """A session that trains several candidates for an epoch.
+@dataclass(eq=False)
+class Family:
+    """Epoch graphs that differ in constants only, which are inputs of their common graph."""
 
-    Inputs and outputs are those of an :class:`EpochGraph`, with leading axes of candidates unless shared.
-    """
+    graph: EpochGraph  # of the first one
+    keys: list[Hashable]
+    aligned: Aligned
+    sessions: dict[int, Any] = field(default_factory=dict)  # by number of leading axes
 
-    session: Any
-    carried: list[Carried]
+    @property
+    def carried(self) -> list[Carried]:
+        """Weights and states."""
+        return self.graph.carried
+
+    def constants_of(self, key: Hashable) -> dict[str, np.ndarray]:
+        """Return the constants of a graph."""
+        number = self.keys.index(key)
+        return {name: values[number] for name, values in self.aligned.constants.items()}
 
 
 class StackCompiler:
@@ -50,66 +65,95 @@ class StackCompiler:
     def __init__(self, device: Device, n_jobs: int | None):
         self.device, self.n_jobs = device, n_jobs
         self._graphs: dict[Hashable, EpochGraph] = {}
-        self._aligned: dict[Hashable, Aligned | None] = {}
-        self._compiled: dict[Hashable, CompiledStack | None] = {}
+        self._families: list[Family] = []
         self._alive: list[Any] = []  # keys may contain the ids of these objects
 
-    def _graph(self, task: TrainingTask, sizes: Sizes) -> Hashable:
+    def key_of(self, task: TrainingTask, sizes: Sizes) -> Hashable:
         """Build the graph of a candidate and return its key."""
         own, values = structure_key(task)
         key = own, sizes.key
         if key not in self._graphs:
             self._alive.append(values)
-            self._graphs[key] = epoch_graph(task, *sizes.key, layout=None)
+            self._graphs[key] = epoch_graph(task, *sizes.key, faster_layouts, joins_intercepts=False)
         return key
 
-    def _aligned_graphs(self, keys: tuple[Hashable, ...], task: TrainingTask) -> Aligned | None:
-        if keys not in self._aligned:
-            self._aligned[keys] = align([self._graphs[key].model for key in keys], task.graph.dtype)
-        return self._aligned[keys]
+    def families(self, keys: Sequence[Hashable], dtype: Any) -> list[tuple[Family, list[int]]]:
+        """Return the families of graphs, and the numbers of their keys."""
+        known = {key for family in self._families for key in family.keys}
+        self._place([key for key in dict.fromkeys(keys) if key not in known], dtype)
+        found: dict[int, tuple[Family, list[int]]] = {}
+        for number, key in enumerate(keys):
+            family = next(family for family in self._families if key in family.keys)
+            found.setdefault(id(family), (family, []))[1].append(number)
+        return list(found.values())
 
-    def groups(self, tasks: Sequence[TrainingTask], sizes: Sizes) -> list[list[int]]:
-        """Return groups of indices of tasks whose graphs differ only in constants."""
-        groups: dict[Hashable, list[int]] = {}
-        for number, task in enumerate(tasks):
-            key = self._graph(task, sizes)
-            matching = (first for first in groups if key == first or self._aligned_graphs((first, key), task))
-            groups.setdefault(next(matching, key), []).append(number)
-        return list(groups.values())
+    def _place(self, keys: list[Hashable], dtype: Any) -> None:
+        """Add graphs to the family that fits all of them, to a new one, or one by one."""
+        if not keys:
+            return
+        for number, family in enumerate(self._families):
+            joined = self._family([*family.keys, *keys], dtype)
+            if joined is not None:
+                self._families[number] = joined
+                return
+        own = self._family(keys, dtype)
+        if own is not None:
+            self._families.append(own)
+            return
+        for key in keys:
+            self._place([key], dtype)
 
-    def have_same_graphs(
-        self, tasks: Sequence[TrainingTask], others: Sequence[TrainingTask], sizes: Sizes
-    ) -> bool:
-        """Return whether two lists of tasks have the same graphs, including constants."""
-        return [self._graph(task, sizes) for task in tasks] == [self._graph(task, sizes) for task in others]
-
-    def compiled(
-        self, tasks: Sequence[TrainingTask], sizes: Sizes, leading: tuple[int, ...], n_orders: int
-    ) -> CompiledStack | None:
-        """Return a session that trains the candidates of one group; None if an operator has no rule."""
-        keys = [self._graph(task, sizes) for task in tasks]
-        key = tuple(keys), leading, n_orders
-        if key not in self._compiled:
-            self._compiled[key] = self._build(keys, tasks[0], leading, n_orders)
-        return self._compiled[key]
-
-    def _build(
-        self, keys: list[Hashable], task: TrainingTask, leading: tuple[int, ...], n_orders: int
-    ) -> CompiledStack | None:
-        distinct = tuple(dict.fromkeys(keys))
-        aligned, first = self._aligned_graphs(distinct, task), self._graphs[distinct[0]]
-        if aligned is None or first.draws:  # candidates would share random numbers
+    def _family(self, keys: list[Hashable], dtype: Any) -> Family | None:
+        """Return a family of graphs; None if they differ in more than constants."""
+        graphs = [self._graphs[key] for key in keys]
+        if len({tuple(item.transposed for item in graph.carried) for graph in graphs}) > 1:
             return None
-        numbers = [distinct.index(key) for key in keys]
-        constants = {name: values[numbers] for name, values in aligned.constants.items()}
-        names = {value.name for value in aligned.model.graph.input}
-        own = {RATE, *(item.source for item in first.carried)} & names
-        orders = {ORDER, REST} & names if n_orders > 1 else set()
-        inner = own if len(leading) > 1 else own | orders
+        aligned = align([graph.model for graph in graphs], dtype)
+        return None if aligned is None else Family(graphs[0], keys, aligned)
+
+    def session(self, family: Family, n_axes: int) -> Any:
+        """Return a session that trains candidates of a family for an epoch; None if an operator has no rule.
+
+        Inputs and outputs are those of an :class:`EpochGraph` and the constants, with leading axes of any
+        length unless shared: candidates, and before them, if there are two, orders of samples.
+        """
+        if n_axes not in family.sessions:
+            family.sessions[n_axes] = self._built(family, n_axes)
+        return family.sessions[n_axes]
+
+    def _built(self, family: Family, n_axes: int) -> Any:
+        if family.graph.draws:  # candidates would share random numbers
+            return None
+        model = _with_inputs(family.aligned)
+        names = {value.name for value in model.graph.input}
+        own = {RATE, *(item.source for item in family.carried), *family.aligned.constants} & names
         try:
-            model = batched_model(aligned.model, inner, constants, leading[-1])
-            if len(leading) > 1:  # batched over the candidates with one order, then over the orders
-                model = batched_model(model, own | orders, {}, leading[0])
+            model = batched_model(model, own, {}, "candidates")
+            if n_axes > 1:
+                model = batched_model(model, own | {ORDER, REST} & names, {}, "orders")
         except NotBatchable:
             return None
-        return CompiledStack(make_session(model, self.device, self.n_jobs), first.carried)
+        return make_session(model, self.device, self.n_jobs)
+
+
+def _with_inputs(aligned: Aligned) -> ModelProto:
+    """Return the common graph of a family, with its constants as inputs."""
+    graph, constants = copy_model(aligned.model).graph, aligned.constants
+    _drop(graph, constants.keys())
+    added = [
+        make_value_info(name, TensorType(helper.np_dtype_to_tensor_dtype(values.dtype), values.shape[1:]))
+        for name, values in constants.items()
+    ]
+    return with_fields(
+        aligned.model, node=graph.node, initializer=graph.initializer, input=[*graph.input, *added]
+    )
+
+
+def _drop(graph: GraphProto, names: Collection[str]) -> None:
+    """Remove constants from a graph and from its loops, which read those of the outer graph."""
+    kept = [tensor for tensor in graph.initializer if tensor.name not in names]
+    del graph.initializer[:]
+    graph.initializer.extend(kept)
+    for node in graph.node:
+        for body in subgraphs(node):
+            _drop(body, names)

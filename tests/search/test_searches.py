@@ -9,9 +9,17 @@ from scipy.stats import loguniform
 from sklearn import config_context
 from sklearn.base import clone
 from sklearn.compose import TransformedTargetRegressor
-from sklearn.exceptions import FitFailedWarning
+from sklearn.exceptions import ConvergenceWarning, FitFailedWarning
+from sklearn.experimental import enable_halving_search_cv  # noqa: F401
 from sklearn.linear_model import LogisticRegression, Ridge
-from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, RandomizedSearchCV, ShuffleSplit
+from sklearn.model_selection import (
+    GridSearchCV,
+    GroupKFold,
+    HalvingGridSearchCV,
+    KFold,
+    RandomizedSearchCV,
+    ShuffleSplit,
+)
 from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
@@ -26,8 +34,8 @@ from ortlearn.learning_rates import (
     LearningRateSGDNesterov,
 )
 from ortlearn.penalties import ElasticPenalty, L1Penalty, L2Penalty
-from ortlearn.search import OrtGridSearchCV, OrtRandomizedSearchCV
-from ortlearn.search.stack import MAX_ELEMENTS
+from ortlearn.search import OrtGridSearchCV, OrtHalvingGridSearchCV, OrtRandomizedSearchCV
+from ortlearn.search.stack import MAX_ELEMENTS, _Stack
 from ortlearn.transforms.batching.rules import RULES
 from tests.calls import calls_of
 
@@ -254,9 +262,8 @@ def test_class_weights(trained_alone):
     [
         ({"rate": "auto"}, {"learning_penalty": ["l2", None]}),
         ({"rate": LearningRateLBFGS()}, {"learning_rate__gtol": [1e-3, 1e-4]}),
-        ({"early_stopping": True}, RATES),
-        ({"tol": 1e-3, "n_iter_no_change": 1, "max_iter": 50}, RATES),
         ({"warm_start": True}, RATES),
+        ({"max_seconds": 60.0}, RATES),
         ({}, {"learning_rate__eta0": [0.01]}),
     ],
     ids=str,
@@ -267,6 +274,114 @@ def test_unsupported_settings_are_trained_alone(params, grid, trained_alone):
     searched(OrtGridSearchCV, estimator, grid, labels)
     assert len(trained_alone) == 2 * len(next(iter(grid.values())))
     assert_same_results(estimator, grid, labels)
+
+
+@pytest.mark.sweep(2)
+@pytest.mark.parametrize(
+    "name, params",
+    [
+        ("ridge", {"early_stopping": True, "n_iter_no_change": 2, "max_iter": 30}),
+        pytest.param(
+            "classifier",
+            {"early_stopping": True, "scoring": "neg_log_loss", "n_iter_no_change": 2},
+            marks=pytest.mark.slow,
+        ),
+        pytest.param("network", {"tol": 1e-2, "n_iter_no_change": 1, "max_iter": 50}, marks=pytest.mark.slow),
+        ("binary", {"early_stopping": True, "average": 20, "validation_every": 2, "max_iter": 12}),
+    ],
+    ids=str,
+)
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_candidates_that_stop_early_leave_the_others(name, params, trained_alone):
+    """Each keeps the epoch at which it would stop alone, whatever stack it is in."""
+    estimator, labels = trainer(name, **params)
+    grid = {"learning_rate__eta0": [0.001, 0.01, 0.05, 0.1, 0.2]}
+    assert_same_results(estimator, grid, labels)
+    assert len(trained_alone) == 2 * 5  # those of GridSearchCV
+
+
+def epochs_of(calls):
+    """Return the number of epochs that stacks have run for all of their members, without final checks."""
+    return sum(
+        len(call["self"].members)
+        for call in calls
+        if len(next(iter(call["orders"].values()))) == len(call["self"].members[0].data)
+    )
+
+
+HALVING = {"learning_rate__eta0": [0.001, 0.01, 0.03], "learning_penalty__l2": [1e-4, 1e-2, 0.1]}
+
+
+@pytest.mark.sweep(2)
+@pytest.mark.parametrize(
+    "name, rate, params, options",
+    [
+        ("ridge", "SGD", {}, {}),
+        pytest.param("network", "Adam", {}, {"factor": 2, "min_resources": 1}, marks=pytest.mark.slow),
+        pytest.param(
+            "classifier",
+            "Nesterov",
+            {"average": 20},
+            {"aggressive_elimination": True, "min_resources": 6},
+            marks=pytest.mark.slow,
+        ),
+        ("ridge", LearningRateSGD(learning_rate=AdaptiveSchedule(), eta0=0.5), {"batch_size": 10}, {"cv": 2}),
+        pytest.param(
+            "multinomial",
+            "Adam",
+            {"early_stopping": True, "n_iter_no_change": 2},
+            {"scoring": "neg_log_loss"},
+            marks=pytest.mark.slow,
+        ),
+        ("binary", "SGD", {"shuffle": False, "batch_size": 20}, {"cv": 2}),
+    ],
+    ids=str,
+)
+@pytest.mark.filterwarnings("ignore:The training reached max_iter")
+def test_halving_equals_that_of_scikit_learn(name, rate, params, options):
+    """Attributes and results are equal, and no epoch of a candidate is trained twice."""
+    estimator, labels = trainer(name, rate, L2Penalty(), **{**params, "max_iter": 9})
+    options = {"cv": 3, **options}
+    with calls_of(_Stack._run) as calls:
+        search = OrtHalvingGridSearchCV(estimator, HALVING, **options).fit(X, labels)
+    other = HalvingGridSearchCV(estimator, HALVING, resource="max_iter", max_resources=9, **options)
+    other.fit(X, labels)
+    assert search.n_iterations_ > 1
+    names = (
+        "n_resources_ n_candidates_ n_iterations_ n_required_iterations_ n_possible_iterations_ best_index_"
+    )
+    names += " n_remaining_candidates_ min_resources_ max_resources_ best_params_ n_splits_ multimetric_"
+    for attribute in names.split():
+        assert getattr(search, attribute) == getattr(other, attribute), attribute
+    assert vars(search).keys() == vars(other).keys()
+    assert search.cv_results_.keys() == other.cv_results_.keys()
+    for key in ("iter", "n_resources", "params"):
+        assert list(search.cv_results_[key]) == list(other.cv_results_[key])
+    for key in ("mean_test_score", "mean_train_score", "std_test_score"):
+        np.testing.assert_allclose(search.cv_results_[key], other.cv_results_[key], rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(search.predict(X), other.predict(X), rtol=1e-5)
+    if "early_stopping" in params:
+        assert 0 < epochs_of(calls) < search.n_splits_ * np.dot(search.n_resources_, search.n_candidates_)
+    else:
+        added = np.diff([0, *search.n_resources_])
+        assert epochs_of(calls) == search.n_splits_ * np.dot(added, search.n_candidates_)
+
+
+def test_halving_by_samples_and_of_other_estimators(trained_alone):
+    """Each iteration has samples of its own, on which its candidates are trained together."""
+    estimator, labels = trainer("ridge", max_iter=3)
+    options = {"cv": 2, "resource": "n_samples", "min_resources": 20, "random_state": 0}
+    search = OrtHalvingGridSearchCV(estimator, {"learning_rate__eta0": [0.001, 0.01, 0.05, 0.1]}, **options)
+    assert search.fit(X, labels).n_resources_ == [20, 60] and len(trained_alone) == 1
+    other = HalvingGridSearchCV(estimator, search.param_grid, **options).fit(X, labels)
+    np.testing.assert_allclose(
+        search.cv_results_["mean_test_score"], other.cv_results_["mean_test_score"], rtol=1e-4, atol=1e-5
+    )
+    trees = OrtHalvingGridSearchCV(MLPRegressor(), {"alpha": [1e-3, 0.1, 1.0]}, max_resources=2, cv=2)
+    with pytest.warns(ConvergenceWarning):
+        assert trees.fit(X, labels).n_candidates_ == [3]
+    with pytest.raises(ValueError, match="max_resources='auto' is the value of solver"):
+        OrtHalvingGridSearchCV(Ridge(), {"alpha": [1.0]}, resource="solver", cv=2).fit(X, labels)
 
 
 def test_operators_without_a_rule_are_trained_alone(monkeypatch, trained_alone):

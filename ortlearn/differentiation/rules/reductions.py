@@ -66,8 +66,8 @@ def reduce_mean(op: GradientBuilder, node: RuleNode, grad: str) -> Gradients:
 @RULES.rule("ReduceSumSquare")
 def reduce_sum_square(op: GradientBuilder, node: RuleNode, grad: str) -> Gradients:
     # y = sum(x^2), dx = 2 x dy
-    x = node.I(0)
-    return _gradients(node, op.Mul(op.Add(x, x), _kept(op, node, grad)))
+    kept = _kept(op, node, grad)
+    return _gradients(node, op.Mul(node.I(0), op.Add(kept, kept)))
 
 
 @RULES.rule("ReduceL1")

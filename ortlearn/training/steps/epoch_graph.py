@@ -119,10 +119,15 @@ def batch_graph(
 
 
 def epoch_graph(
-    task: TrainingTask, size: int, rest: int, n_joined: int = 1, layout: Layout | None = faster_layouts
+    task: TrainingTask,
+    size: int,
+    rest: int,
+    n_joined: int = 1,
+    layout: Layout | None = faster_layouts,
+    joins_intercepts: bool = True,
 ) -> EpochGraph:
     """Return the graph of an epoch; if there is a ``layout``, with weights in the form that is fastest."""
-    packing = loop_weights(task, size, layout is not None and n_joined > 1)
+    packing = loop_weights(task, size, joins_intercepts and layout is not None and n_joined > 1)
     step = batch_graph(task, size, packing)
     step = (layout(step, None) if layout else None) or step
     columns = gathered_columns(task, step)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from onnx import GraphProto, NodeProto, helper
 
 from ...graphs import TensorType, make_value_info, value_types
@@ -51,8 +52,24 @@ def loop(scope: BatchScope, node: NodeProto) -> list[str]:
     nodes = scope.op.nodes
     nodes.append(helper.make_node("Loop", [*node.input[:2], *carried], names, name=node.name, body=graph))
     for raw, name in scanned:  # axes are iterations, then candidates
+        raw = _with_lengths(scope, raw, name)
         scope.op.Transpose(raw, perm=[1, 0, *range(2, scope.rank(name) + 1)], outputs=[name])
     return shared
+
+
+def _with_lengths(scope: BatchScope, raw: str, name: str) -> str:
+    """Return a scanned output of a Loop in its shape, also if it has no iterations.
+
+    Lengths that are not declared are zero then, in onnxruntime.
+    """
+    lengths, first = scope.shape(name)[1:], scope.length
+    if isinstance(first, list) or not all(isinstance(length, int) for length in lengths):
+        return raw
+    if scope.op.opset < 14:
+        raise NotBatchable("Loop before opset 14 with any number of candidates.")
+    n_iterations = scope.op.Slice(scope.op.Shape(raw), [0], [1], [0])
+    shape = scope.op.Concat(n_iterations, first, np.array(lengths, dtype=np.int64), axis=0)
+    return scope.op.Reshape(raw, shape, allowzero=1)
 
 
 def _body(scope: BatchScope, inner: BatchScope, batched: set[str]) -> GraphProto:
@@ -74,7 +91,7 @@ def _body(scope: BatchScope, inner: BatchScope, batched: set[str]) -> GraphProto
     return helper.make_graph(inner.op.nodes, body.name, inputs, outputs, inner.op.initializers)
 
 
-def _info(name: str, known: TensorType | None, size: int, is_batched: bool) -> Any:
+def _info(name: str, known: TensorType | None, size: int | str, is_batched: bool) -> Any:
     if known is not None and is_batched and known.shape is not None:
         known = TensorType(known.elem_type, (size, *known.shape))
     return make_value_info(name, known)

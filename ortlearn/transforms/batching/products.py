@@ -61,9 +61,9 @@ def _product(
         return _product_with_column(scope, left, right, trans_left, trans_right, alpha, outputs=outputs)
     if _width(scope, right, trans_right) == 1 and trans_left:
         # (A^T b)^T = b^T A: transposing the column is cheaper
-        row = op.Reshape(right, [scope.size, 1, -1] if scope.is_batched(right) else [1, -1])
+        row = op.Reshape(right, [scope.axis, 1, -1] if scope.is_batched(right) else [1, -1])
         product = op.MatMul(_scaled(op, row, alpha), left)
-        return op.Reshape(product, [scope.size, -1, 1], outputs=outputs)
+        return op.Reshape(product, [scope.axis, -1, 1], outputs=outputs)
     if trans_right and not trans_left and _is_smaller(scope, left, right):
         # A B^T = (B A^T)^T: two small transposes instead of a large one
         product = op.MatMul(right, _transposed(scope, left, True))
@@ -112,17 +112,17 @@ def _product_with_column(
 ) -> str:
     """Write the products of a shared matrix and batched columns as one Gemm: (A b)^T = b^T A^T."""
     op = scope.op
-    rows = op.Reshape(right, [scope.size, -1])
+    rows = op.Reshape(right, [scope.axis, -1])
     terms = [] if added is None else [_as_rows(scope, added)]
     product = op.Gemm(rows, left, *terms, transB=int(not trans_left), alpha=float(alpha))
-    return op.Reshape(product, [scope.size, -1, 1], outputs=outputs)
+    return op.Reshape(product, [scope.axis, -1, 1], outputs=outputs)
 
 
 def _as_rows(scope: BatchScope, added: str) -> str:
     """Return a term that is added to a column, reshaped to a row for each candidate."""
     shape = scope.shape(added)
     if scope.is_batched(added):
-        return scope.op.Reshape(added, [scope.size, -1])
+        return scope.op.Reshape(added, [scope.axis, -1])
     if len(shape) == 2 and shape[0] != 1:
         return scope.op.Reshape(added, [1, -1])
     return added
@@ -135,7 +135,7 @@ def _transposed(scope: BatchScope, name: str, trans: bool) -> str:
     rows, columns = scope.shape(name)
     if scope.is_batched(name):
         if rows == 1 or columns == 1:
-            return scope.op.Reshape(name, [scope.size, -1, 1] if rows == 1 else [scope.size, 1, -1])
+            return scope.op.Reshape(name, [scope.axis, -1, 1] if rows == 1 else [scope.axis, 1, -1])
         return scope.op.Transpose(name, perm=[0, 2, 1])
     return scope.op.Transpose(name, perm=[1, 0])
 

@@ -85,12 +85,12 @@ def cross_entropy(scope: BatchScope, node: NodeProto) -> None:
     flat = op.Reshape(scope.expanded(labels), [-1])
     results = op.node("SoftmaxCrossEntropyLoss", rows, flat, *weights, n_outputs=2, reduction="none", **known)
     if reduction == "none":
-        op.Reshape(results[0], [scope.size, -1], outputs=node.output[:1])
+        op.Reshape(results[0], scope.lengths(-1), outputs=node.output[:1])
     else:
         kind = "ReduceMean" if reduction == "mean" else "ReduceSum"
-        op.node(kind, op.Reshape(results[0], [scope.size, -1]), [1], keepdims=0, outputs=node.output[:1])
+        op.node(kind, op.Reshape(results[0], scope.lengths(-1)), [1], keepdims=0, outputs=node.output[:1])
     if len(node.output) > 1 and node.output[1]:
-        op.Reshape(results[1], [scope.size, -1, n_classes], outputs=node.output[1:])
+        op.Reshape(results[1], scope.lengths(-1, n_classes), outputs=node.output[1:])
 
 
 RULES = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 import numpy as np
 from onnx import GraphProto, NodeProto, helper, numpy_helper
@@ -28,7 +29,7 @@ class BatchScope:
     """A graph, or the body of a Loop, that is being rewritten for several candidates.
 
     A tensor is either shared by all candidates and unchanged, or in ``batched``: it keeps its name and gets a
-    leading axis of length ``size``. Ranks and shapes are those of one candidate.
+    leading axis of length ``size``, which may be a symbol. Ranks and shapes are those of one candidate.
     """
 
     def __init__(
@@ -37,7 +38,7 @@ class BatchScope:
         types: Mapping[str, TensorType],
         rules: Mapping[tuple[str, str], Rule],
         constants: Mapping[str, np.ndarray],
-        size: int,
+        size: int | str,
         op: GraphBuilder,
         outer: BatchScope | None = None,
     ):
@@ -48,6 +49,7 @@ class BatchScope:
         self._own |= {name for node in graph.node for name in node.output}
         self._values = {tensor.name: tensor for tensor in graph.initializer}
         self._made: dict[tuple[str, int], str] = {}
+        self._length = ""
         for tensor in graph.initializer:
             if tensor.name in constants:
                 self.batched.add(tensor.name)
@@ -61,6 +63,28 @@ class BatchScope:
         types = value_types(helper.make_model(typed), infer=False)
         op = GraphBuilder(self.op.opset, existing_names=graph_names(body), prefix=f"{self.op.prefix}inner_")
         return BatchScope(body, types, self.rules, self.constants, self.size, op, self)
+
+    @property
+    def axis(self) -> int:
+        """First length in the shape of a Reshape of a batched tensor; 0 means that of the tensor."""
+        return self.size if isinstance(self.size, int) else 0
+
+    @property
+    def length(self) -> Any:
+        """Length of the leading axis, as a list or as a tensor that is computed."""
+        if isinstance(self.size, int):
+            return [self.size]
+        if self.outer is not None:
+            return self.outer.length
+        if not self._length:
+            inputs = (value.name for value in self.graph.input)
+            self._length = self.op.Slice(self.op.Shape(next(filter(self.is_batched, inputs))), [0], [1], [0])
+        return self._length
+
+    def lengths(self, *others: int) -> Any:
+        """Return a shape that begins with the length of the leading axis."""
+        first = self.length
+        return [*first, *others] if isinstance(first, list) else self.op.Concat(first, list(others), axis=0)
 
     def owner(self, name: str) -> BatchScope:
         """Return the scope of the graph that defines a tensor."""
@@ -123,7 +147,7 @@ class BatchScope:
         if name in scope.batched:
             return name
         if (name, -1) not in scope._made:
-            sizes = [self.size, *[1] * self.rank(name)]
+            sizes = scope.lengths(*[1] * self.rank(name))
             scope._made[name, -1] = scope.op.Expand(scope.op.Unsqueeze(name, [0]), sizes)
         return scope._made[name, -1]
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from onnx import NodeProto
 
 from ...graphs.nodes import attribute, attributes_of
@@ -11,7 +13,7 @@ from .scope import BatchScope, NotBatchable
 __all__ = ["RULES"]
 
 
-def batched_shape(scope: BatchScope, node: NodeProto, first: list[int]) -> str:
+def batched_shape(scope: BatchScope, node: NodeProto, first: Any) -> str:
     """Return the shape that a node reads, after the lengths ``first``."""
     if scope.is_batched(node.input[1]):
         raise NotBatchable(f"{node.op_type} with a shape that differs between candidates.")
@@ -20,7 +22,8 @@ def batched_shape(scope: BatchScope, node: NodeProto, first: list[int]) -> str:
 
 def reshape(scope: BatchScope, node: NodeProto) -> None:
     """Write Reshape; a zero in the shape still refers to the same axis of the input."""
-    shape = batched_shape(scope, node, [scope.size])
+    first = scope.length if attribute(node, "allowzero", 0) else [scope.axis]
+    shape = batched_shape(scope, node, first)
     scope.op.node("Reshape", node.input[0], shape, outputs=node.output, **attributes_of(node))
 
 
@@ -31,7 +34,7 @@ def flatten(scope: BatchScope, node: NodeProto) -> None:
     first = 1
     for length in lengths[:axis]:
         first *= length
-    scope.op.Reshape(name, [scope.size, first, -1], outputs=node.output)
+    scope.op.Reshape(name, [scope.axis, first, -1], outputs=node.output)
 
 
 def transpose(scope: BatchScope, node: NodeProto) -> None:
@@ -66,7 +69,7 @@ def expand(scope: BatchScope, node: NodeProto) -> None:
     """Write Expand."""
     length = scope.size_of(node.input[1], 0)
     missing = max(0, scope.rank(node.input[0]) - length)
-    shape = batched_shape(scope, node, [scope.size, *[1] * missing])
+    shape = batched_shape(scope, node, [1] * (1 + missing))
     scope.op.Expand(scope.aligned(node.input[0], length), shape, outputs=node.output)
 
 

@@ -17,7 +17,7 @@ __all__ = ["batched_model"]
 
 
 def batched_model(
-    model: ModelProto, inputs: Collection[str], constants: Mapping[str, np.ndarray], size: int
+    model: ModelProto, inputs: Collection[str], constants: Mapping[str, np.ndarray], size: int | str
 ) -> ModelProto:
     """Return the graph of ``size`` models at once, with a leading axis in ``inputs`` and ``constants``."""
     names, types = graph_names(model.graph), value_types(infer_types(model), infer=False)
@@ -49,7 +49,7 @@ def batched_model(
     )
 
 
-def _batched_info(value: ValueInfoProto, size: int, is_batched: bool) -> ValueInfoProto:
+def _batched_info(value: ValueInfoProto, size: int | str, is_batched: bool) -> ValueInfoProto:
     if not is_batched:
         return value
     known = value.type.tensor_type
