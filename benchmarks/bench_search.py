@@ -1,7 +1,8 @@
-"""Compare OrtGridSearchCV, which trains candidates in one graph, with GridSearchCV.
+"""Compare searches that train candidates in one graph with those of scikit-learn.
 
 27 candidates of a Ridge, a logistic regression and a network 100-50-10-1, three folds, one thread. The
-searches alternate, and the best round counts: ``python -m benchmarks.bench_search`` (some minutes).
+searches alternate, and the best round counts, in processor time: ``python -m benchmarks.bench_search`` (some
+minutes).
 """
 
 from __future__ import annotations
@@ -15,15 +16,16 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from sklearn.experimental import enable_halving_search_cv  # noqa: F401
 from sklearn.linear_model import LogisticRegression, Ridge
-from sklearn.model_selection import GridSearchCV
+from sklearn.model_selection import GridSearchCV, HalvingGridSearchCV
 from sklearn.neural_network import MLPRegressor
 
 from benchmarks.measures.programs import Sheet
 from ortlearn import OrtGradientOptimizer
 from ortlearn.learning_rates import LearningRateAdam, LearningRateSGD, LearningRateSGDNesterov
 from ortlearn.penalties import L2Penalty
-from ortlearn.search import OrtGridSearchCV
+from ortlearn.search import OrtGridSearchCV, OrtHalvingGridSearchCV
 
 __all__ = ["CASES", "Measured", "SearchCase", "measure", "sheets"]
 
@@ -101,19 +103,22 @@ CASES = (
 
 @dataclass(frozen=True)
 class Measured:
-    """Seconds of both searches, and the largest difference of a mean score."""
+    """Seconds of both searches, largest difference of a mean score, and whether the best one is the same."""
 
     alone: float
     together: float
     difference: float
+    same_best: bool
 
     @property
     def ratio(self) -> float:
-        """Share of GridSearchCV's time."""
+        """Share of the time of scikit-learn's search."""
         return self.together / self.alone
 
 
-def measure(case: SearchCase, grid: dict[str, list], rounds: int, max_iter: int = 20) -> Measured:
+def measure(
+    case: SearchCase, grid: dict[str, list], rounds: int, max_iter: int = 20, halving: bool = False
+) -> Measured:
     """Run both searches alternately.
 
     Parameters
@@ -126,6 +131,8 @@ def measure(case: SearchCase, grid: dict[str, list], rounds: int, max_iter: int 
         Number of rounds.
     max_iter : int, default=20
         Number of epochs of a training.
+    halving : bool, default=False
+        Whether to compare OrtHalvingGridSearchCV with HalvingGridSearchCV, by epochs.
 
     Returns
     -------
@@ -141,21 +148,51 @@ def measure(case: SearchCase, grid: dict[str, list], rounds: int, max_iter: int 
         max_iter=max_iter,
         random_state=0,
     )
-    seconds: dict[type, list[float]] = {GridSearchCV: [], OrtGridSearchCV: []}
-    scores = {}
+    classes, options = [GridSearchCV, OrtGridSearchCV], {}
+    if halving:
+        classes = [HalvingGridSearchCV, OrtHalvingGridSearchCV]
+        options = {"resource": "max_iter", "max_resources": max_iter}
+    seconds: list[list[float]] = [[], []]
+    searches = []
     for _ in range(rounds):
-        for search_class, found in seconds.items():
-            search = search_class(trainer, grid, cv=3)
-            begun = time.perf_counter()
+        searches = [search_class(trainer, grid, cv=3, **options) for search_class in classes]
+        for search, found in zip(searches, seconds, strict=True):
+            begun = time.process_time()
             search.fit(X, y)
-            found.append(time.perf_counter() - begun)
-            scores[search_class] = search.cv_results_["mean_test_score"]
-    difference = np.abs(scores[GridSearchCV] - scores[OrtGridSearchCV]).max()
-    return Measured(min(seconds[GridSearchCV]), min(seconds[OrtGridSearchCV]), float(difference))
+            found.append(time.process_time() - begun)
+    alone, together = (search.cv_results_["mean_test_score"] for search in searches)
+    same = searches[0].best_params_ == searches[1].best_params_
+    return Measured(*map(min, seconds), float(np.abs(alone - together).max()), same)
+
+
+def _halving(quick: bool) -> Sheet:
+    """Return the table of successive halving."""
+    rows, figures = [], {}
+    for case in CASES[:1] if quick else CASES:
+        small, epochs, grid = case, 54, GRIDS["rates and penalties"]
+        if quick:
+            small = replace(case, rows=60, features=4)
+            epochs, grid = 9, {"learning_rate__eta0": [0.01, 0.1, 1.0]}
+        found = measure(small, grid, 1 if quick else 3, epochs, halving=True)
+        figures[f"{case.title}, halving"] = found.ratio
+        same = "yes" if found.same_best else "no"
+        rows.append([case.title, f"{found.alone:.2f}", f"{found.together:.2f}", f"{found.ratio:.2f}", same])
+    header = [
+        "27 candidates, 3 folds",
+        "HalvingGridSearchCV, s",
+        "OrtHalvingGridSearchCV, s",
+        "ratio",
+        "same best",
+    ]
+    text = (
+        "Successive halving of the same candidates: 2, 6, 18 and 54 epochs of 27, 9, 3 and 1. "
+        "OrtHalvingGridSearchCV continues each training where HalvingGridSearchCV begins anew."
+    )
+    return Sheet(text, header, rows, figures, left=1)
 
 
 def sheets(quick: bool) -> list[Sheet]:
-    """Return the table of all cases; if ``quick``, of the first two on few rows."""
+    """Return the tables of all cases; if ``quick``, of the first ones on few rows."""
     rows, figures = [], {}
     for case in CASES[:2] if quick else CASES:
         for name, grid in GRIDS.items():
@@ -169,7 +206,7 @@ def sheets(quick: bool) -> list[Sheet]:
             )
     header = ["27 candidates, 3 folds", "grid", "GridSearchCV, s", "OrtGridSearchCV, s", "ratio"]
     text = "Searches whose candidates are trained together in one graph, compared with GridSearchCV."
-    return [Sheet(text, header, rows, figures, left=2)]
+    return [Sheet(text, header, rows, figures, left=2), _halving(quick)]
 
 
 def main() -> None:

@@ -64,8 +64,8 @@ print(best.best_params_)
 #
 # Candidates are trained together if their graphs differ only in constants: rates, momenta and
 # strengths of penalties. Each update and each kind of penalty has its own graph, and each seed
-# its own order of samples. Other candidates, for example with early stopping or the solver
-# ``"LBFGS"``, are trained individually, as in ``GridSearchCV``, in the same search.
+# its own order of samples. Candidates that stop early leave the graph. Others, for example with
+# the solver ``"LBFGS"``, are trained individually, as in ``GridSearchCV``, in the same search.
 
 # sphinx_gallery_thumbnail_number = -1
 import matplotlib.pyplot as plt
