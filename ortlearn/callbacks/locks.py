@@ -133,7 +133,7 @@ class RunLock:
 def _cannot_lock(folder: Path, number: int | None, reason: str | None) -> OSError:
     return OSError(
         number,
-        f"ModelCheckpoint cannot lock the folder {folder}: {reason}. Make it writable, or pass a folder that "
+        f"Cannot lock the folder {folder}: {reason}. Make it writable, or pass a folder that "
         "is, on a disk with file locks.",
     )
 

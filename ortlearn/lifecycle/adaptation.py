@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -109,12 +110,35 @@ def adapt(
     if candidates is not None and not candidates:
         raise ValueError("candidates must name at least one training.")
     folder = _folder(model)
-    old = folder.model(trusted) if folder is not None else given_model(model, trusted)
+    settings = {"random_state": random_state, **(parameters or {})}
+    arguments = new, reference, candidates, settings, gate, held_out, by, level, random_state
+    if folder is None:
+        old = given_model(model, trusted)
+        return _adapted(old, *arguments)
+    # two adaptations at once would both replace the same version
+    with nullcontext() if dry_run else folder.locked():
+        old = folder.model(trusted)
+        found = _adapted(old, *arguments)
+        return found if dry_run else stored(folder, found)
+
+
+def _adapted(
+    old: Model,
+    new: Any,
+    reference: Any,
+    candidates: Sequence[str] | None,
+    settings: dict[str, Any],
+    gate: Gate,
+    held_out: Any,
+    by: str | None,
+    level: float,
+    random_state: int,
+) -> Adaptation:
+    """Return the result of an adaptation, which changes no file."""
     if old.task is None:
         raise ValueError(f"{old.path} is neither a classifier nor a regressor.")
     if not getattr(old, "is_fitted", True):
         raise NotFittedError(f"{old.path} is not fitted.")
-    settings = {"random_state": random_state, **(parameters or {})}
     samples = as_table(new, old, by, "new")
     known = None if reference is None else as_table(reference, old, None, "reference")
     kinds = kinds_of(old, known, candidates)
@@ -130,7 +154,7 @@ def adapt(
         size = None if content is None else len(content)
         verdict = gate.judged(old, replacement, tested, size, random_state)
         outcome, reasons = verdict.outcome, verdict.reasons
-    found = Adaptation(
+    return Adaptation(
         old,
         replacement,
         outcome,
@@ -145,7 +169,6 @@ def adapt(
         training,
         content,
     )
-    return found if dry_run or folder is None else stored(folder, found)
 
 
 def _folder(model: Any) -> ModelFolder | None:

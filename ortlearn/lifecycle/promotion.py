@@ -41,8 +41,10 @@ def promote(adaptation: Adaptation, folder: str | os.PathLike | ModelFolder) -> 
     if adaptation.outcome != "promoted":
         raise ValueError(f"The model is {adaptation.outcome}: {'; '.join(adaptation.reasons)}.")
     folder = folder if isinstance(folder, ModelFolder) else ModelFolder(folder)
-    number = _added(folder, adaptation)
-    folder.switch(number)
+    folder.path.mkdir(parents=True, exist_ok=True)
+    with folder.locked():
+        number = _added(folder, adaptation)
+        folder.switch(number)
     return number
 
 

@@ -17,6 +17,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime, timezone
 from pathlib import Path
+from threading import get_ident
 from typing import Any
 
 from .._version import __version__
@@ -63,6 +64,7 @@ class ModelFolder:
 
     def __init__(self, path: str | os.PathLike):
         self.path = Path(path)
+        self._holder: int | None = None  # thread that holds the lock
 
     @property
     def current(self) -> int | None:
@@ -147,7 +149,7 @@ class ModelFolder:
             If another process changes the folder.
         """
         self.path.mkdir(parents=True, exist_ok=True)
-        with self._locked():
+        with self.locked():
             remove_hidden_files(self.path)
             number = max(self._numbers(), default=0) + 1
             if number > LAST:
@@ -186,7 +188,7 @@ class ModelFolder:
         """
         if number not in self._numbers():
             raise ValueError(f"{self.path} has no version {number}, but {self._numbers()}.")
-        with self._locked():
+        with self.locked():
             earlier = self._order()
             if earlier[:1] != [number]:
                 self._write_order([number, *earlier])
@@ -204,7 +206,7 @@ class ModelFolder:
         ValueError
             If there is none.
         """
-        with self._locked():
+        with self.locked():
             earlier = self._order()[1:]
             if not earlier:
                 raise ValueError(f"{self.path}: no version was in use before the present one.")
@@ -255,7 +257,17 @@ class ModelFolder:
         _write(self.path / CURRENT, text.encode())
 
     @contextmanager
-    def _locked(self) -> Iterator[None]:
+    def locked(self) -> Iterator[None]:
+        """Keep other processes and threads from changing the folder; methods in the block may do so.
+
+        Raises
+        ------
+        ValueError
+            If another process changes the folder; the message has its number.
+        """
+        if self._holder == get_ident():
+            yield
+            return
         if not self.path.is_dir():
             raise FileNotFoundError(2, "No such folder", str(self.path))
         try:
@@ -264,9 +276,11 @@ class ModelFolder:
             raise ValueError(
                 f"{self.path} is being changed by process {error.process}: wait until it has ended."
             ) from None
+        self._holder = get_ident()
         try:
             yield
         finally:
+            self._holder = None
             lock.release()
 
 

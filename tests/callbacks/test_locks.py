@@ -143,7 +143,7 @@ def test_links_and_special_files_with_the_name_of_the_lock(kind, tmp_path):
             lock.mkdir()
         case "pipe":
             os.mkfifo(lock)
-    with pytest.raises(OSError, match="ModelCheckpoint cannot lock the folder"):
+    with pytest.raises(OSError, match="Cannot lock the folder"):
         train(ModelCheckpoint(folder), [1.0])
     assert mine.read_text() == "mine" and sorted(os.listdir(tmp_path)) == ["mine", "run"]
     assert os.listdir(folder) == [locks.NAME]

@@ -262,7 +262,7 @@ def test_read_only_folder(unprivileged):
     train(ModelCheckpoint(folder), OLD)
     folder.chmod(0o500)
     for options in ({}, {"overwrite": True}):
-        with pytest.raises(PermissionError, match="cannot lock the folder .*run: Permission denied. Make it"):
+        with pytest.raises(PermissionError, match="Cannot lock the folder .*run: Permission denied. Make it"):
             train(ModelCheckpoint(folder, **options), NEW)
     with pytest.raises(PermissionError, match="cannot create the folder .*inside: Permission denied. Pass"):
         train(ModelCheckpoint(folder / "inside"), NEW)

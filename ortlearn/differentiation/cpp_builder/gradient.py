@@ -22,6 +22,7 @@ from ...graphs import (
     value_types,
 )
 from ...graphs.editing import renamed_node, with_fields
+from ...graphs.nodes import attribute
 from .refusal import CARRIERS, gradient_path, refusal
 from .runtime import build, pybind
 
@@ -41,7 +42,7 @@ def gradient_graph(
     The caller rejects nodes that round: the gradient through them would be zero.
     """
     pybind()
-    model = replace_nodes(model, {("", "Softplus"): _softplus})
+    model = replace_nodes(model, {("", "Softplus"): _softplus, ("", "ReduceSumSquare"): _sum_of_squares})
     types = value_types(model)
     own = [value.name for value in model.graph.output]
     outputs = [y] if y is not None else [name for name in own if types[name].elem_type in CARRIERS]
@@ -64,6 +65,15 @@ def _softplus(node: NodeProto, op: GraphBuilder) -> bool:
     size = op.Abs(x)
     rest = op.Log(op.Add(op.Exp(op.Neg(size)), one))
     op.Add(op.Mul(op.Add(x, size), half), rest, outputs=[node.output[0]])
+    return True
+
+
+def _sum_of_squares(node: NodeProto, op: GraphBuilder) -> bool:
+    # sum(x * x) over all axes, which penalties use
+    if len(node.input) > 1 or attribute(node, "axes") is not None:
+        return False
+    x = node.input[0]
+    op.ReduceSum(op.Mul(x, x), keepdims=attribute(node, "keepdims", 1), outputs=[node.output[0]])
     return True
 
 
