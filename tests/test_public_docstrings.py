@@ -47,6 +47,7 @@ NO_EXAMPLE = {
         "TrainableModel",
         "Weight",
         "WeightChange",
+        "WeightChanges",
     },
     "a part of the training loop, shown by the estimators": {
         "Objective",

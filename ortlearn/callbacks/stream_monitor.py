@@ -104,6 +104,7 @@ class StreamMonitor:
         self.window, self.on_drift = window, on_drift
         self.n_iter_no_change, self.tol, self.scoring = n_iter_no_change, tol, scoring
         self.detector = detector
+        self._detector: Any = None  # in use
         self.records: list[dict[str, Any]] = []
         self.stopped = False
         #: Hook of FitTask: whether the call that begins starts the training anew.
@@ -120,15 +121,19 @@ class StreamMonitor:
         check_trainer(self, estimator)
         if not (is_classifier(estimator) or is_regressor(estimator)):
             raise TypeError("StreamMonitor needs a classifier or a regressor, which predicts labels.")
-        if isinstance(self.detector, str):
-            name = self.detector
-            found = PageHinkley if name == "PageHinkley" else getattr(_river(self), name, None)
-            if found is None:
-                raise ValueError(
-                    f"detector={name!r} must be 'PageHinkley' or the name of one in river.drift."
-                )
-            self.detector = found()
+        if self._detector is None:
+            self._detector = self._loaded()
         self._pending, self.restarts = None, False
+
+    def _loaded(self) -> Any:
+        """Return the detector, or a new one of the given name."""
+        name = self.detector
+        if not isinstance(name, str):
+            return name
+        found = PageHinkley if name == "PageHinkley" else getattr(_river(self), name, None)
+        if found is None:
+            raise ValueError(f"detector={name!r} must be 'PageHinkley' or the name of one in river.drift.")
+        return found()
 
     def on_fit_task_begin(self, estimator: Any, context: Any, *, X: Any, y: Any) -> None:
         """Test the model on the samples of a call of ``partial_fit``."""
@@ -142,8 +147,8 @@ class StreamMonitor:
         drift = False
         # A batch may be sorted by class, and all its samples meet the same model.
         for loss in np.random.default_rng(self._calls).permutation(losses).tolist():
-            self.detector.update(loss)
-            drift = drift or bool(self.detector.drift_detected)
+            self._detector.update(loss)
+            drift = drift or bool(self._detector.drift_detected)
         if drift and self.on_drift == "restart":
             self.restarts = True
             self._recent.clear()

@@ -16,7 +16,7 @@ from .training_curve import TrainingCurveDisplay
 if TYPE_CHECKING:
     from .adversarial import adversarial_radius
     from .attribution_files import save_attributions
-    from .changed_weights import WeightChange, weight_changes
+    from .changed_weights import WeightChange, WeightChanges, weight_changes
     from .counterfactuals import Counterfactuals, counterfactual
     from .gradient_display import InputGradientDisplay
     from .gradients import input_gradient, smooth_gradient
@@ -32,6 +32,7 @@ __all__ = [
     "StreamDisplay",
     "TrainingCurveDisplay",
     "WeightChange",
+    "WeightChanges",
     "WeightChangesDisplay",
     "adversarial_radius",
     "counterfactual",
@@ -48,6 +49,7 @@ _MODULES = {
     "InputGradientDisplay": "gradient_display",
     "IntegratedGradients": "integrated",
     "WeightChange": "changed_weights",
+    "WeightChanges": "changed_weights",
     "WeightChangesDisplay": "weight_display",
     "adversarial_radius": "adversarial",
     "counterfactual": "counterfactuals",

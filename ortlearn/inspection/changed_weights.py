@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from ..onnx_files.loading import is_onnx_source, load_onnx
 from ..preprocessing.estimator_checks import is_trainer
 from ..trainable.conversion import to_trainable
 
-__all__ = ["WeightChange", "weight_changes"]
+__all__ = ["WeightChange", "WeightChanges", "weight_changes"]
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,30 @@ class WeightChange:
     index: tuple[int, ...]
 
 
-def weight_changes(before: Any, after: Any, X: Any = None) -> list[WeightChange]:
+class WeightChanges(list):
+    """List of :class:`WeightChange`, with a frame of the same."""
+
+    def to_frame(self) -> Any:
+        """Return a pandas DataFrame with a row per weight, and the attributes of changes as columns.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Changes in their order.
+
+        Raises
+        ------
+        ImportError
+            If pandas is not installed.
+        """
+        from sklearn.utils._optional_dependencies import check_pandas_support
+
+        names = [field.name for field in fields(WeightChange)]
+        frame = check_pandas_support("WeightChanges.to_frame").DataFrame
+        return frame([[getattr(change, name) for name in names] for change in self], columns=names)
+
+
+def weight_changes(before: Any, after: Any, X: Any = None) -> WeightChanges:
     """Return the changes of the weights that two models have in common, the largest relative one first.
 
     Parameters
@@ -55,8 +78,9 @@ def weight_changes(before: Any, after: Any, X: Any = None) -> list[WeightChange]
 
     Returns
     -------
-    list of WeightChange
-        Changes; weights of other shapes or names are left out.
+    WeightChanges
+        List of changes; weights of other shapes or names are left out. Its method ``to_frame`` returns a
+        pandas DataFrame.
 
     Raises
     ------
@@ -71,6 +95,8 @@ def weight_changes(before: Any, after: Any, X: Any = None) -> list[WeightChange]
     >>> after = Ridge(alpha=0.0).fit([[0.0], [1.0]], [0.0, 3.0])
     >>> [(change.name, round(change.norm, 3)) for change in weight_changes(before, after)][:1]
     [('coef', 2.0)]
+    >>> weight_changes(before, after).to_frame()[["name", "norm", "largest"]].round(3).values.tolist()[:1]
+    [['coef', 2.0, 2.0]]
     """
     first, second = _weights(before, X), _weights(after, X)
     names = [name for name in first if name in second and first[name].shape == second[name].shape]
@@ -79,7 +105,7 @@ def weight_changes(before: Any, after: Any, X: Any = None) -> list[WeightChange]
             f"The models have no weight in common: {sorted(first)[:5]} and {sorted(second)[:5]}."
         )
     changes = [_change(name, first[name], second[name]) for name in names]
-    return sorted(changes, key=lambda change: (-change.relative, change.name))
+    return WeightChanges(sorted(changes, key=lambda change: (-change.relative, change.name)))
 
 
 def _weights(model: Any, X: Any) -> Mapping[str, np.ndarray]:

@@ -108,6 +108,18 @@ def test_stop_by_drift_and_by_the_window():
     assert 2 not in stopped and found[0]["call"] == stopped[0] and found[0]["drift"]
 
 
+def test_parameters_stay_as_given():
+    """A detector of a name is made once, and goes on in the next call."""
+    monitor = StreamMonitor(window=50, detector="PageHinkley")
+    stream = OrtGradientOptimizer(LogisticRegression(), learning_rate=0.5, random_state=0)
+    stream = stream.set_callbacks(monitor)
+    X = np.random.default_rng(0).normal(size=(50, 2))
+    for _ in range(3):
+        stream = stream.partial_fit(X, X[:, 0] > 0)
+    assert monitor.detector == "PageHinkley"
+    assert monitor._detector.n_samples == 100
+
+
 def test_regression_of_several_labels():
     monitor = StreamMonitor(window=60, scoring=lambda y, found: r2_score(y, found))
     stream = stream_of(monitor, model=Ridge())
