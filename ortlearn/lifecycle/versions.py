@@ -260,6 +260,11 @@ class ModelFolder:
     def locked(self) -> Iterator[None]:
         """Keep other processes and threads from changing the folder; methods in the block may do so.
 
+        Yields
+        ------
+        None
+            The block of a ``with`` statement runs once the folder is locked.
+
         Raises
         ------
         ValueError
