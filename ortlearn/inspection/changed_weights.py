@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -42,7 +42,16 @@ class WeightChange:
 
 
 class WeightChanges(list):
-    """List of :class:`WeightChange`, with a frame of the same."""
+    """List of :class:`WeightChange`, with a frame of the same.
+
+    Parameters
+    ----------
+    iterable : iterable of WeightChange, default=()
+        Changes.
+    """
+
+    def __init__(self, iterable: Iterable[WeightChange] = ()) -> None:
+        super().__init__(iterable)
 
     def to_frame(self) -> Any:
         """Return a pandas DataFrame with a row per weight, and the attributes of changes as columns.
