@@ -1,5 +1,6 @@
 """The shell scripts of the page on nightly adaptations run as they are written."""
 
+import ast
 import os
 import re
 import subprocess
@@ -45,7 +46,12 @@ def test_scripts(classifier, tmp_path):
     (tmp_path / "adapt.sh").write_text(night)
     (workflow,) = blocks("yaml")
     steps = [step["run"] for step in yaml.safe_load(workflow)["jobs"]["adapt"]["steps"] if "run" in step]
-    scripts = [setup, *(step for step in steps if not step.startswith("pip"))]
+    crontab, airflow = blocks("text")
+    task = ast.parse(airflow).body[0].value
+    options = {keyword.arg: ast.literal_eval(keyword.value) for keyword in task.keywords}
+    assert crontab.split()[:5] == ["0", "2", "*", "*", "*"] and options["cwd"] == "/srv/churn"
+    lines = [crontab.split(maxsplit=5)[5].replace("/srv/churn", "."), options["bash_command"]]
+    scripts = [setup, *(step for step in steps if not step.startswith("pip")), *lines]
     outputs = [
         subprocess.run(
             ["sh", "-e", "-c", script],
@@ -59,4 +65,6 @@ def test_scripts(classifier, tmp_path):
     ]
     assert "promoted model-0002.onnx" in outputs[1]
     assert "2*" in outputs[2]
+    assert (outputs[3], (tmp_path / "adapt.log").read_text().split()[-1]) == ("", "kept")
+    assert outputs[4].split()[-1] == "kept"
     assert (tmp_path / "card.html").exists()
