@@ -22,7 +22,7 @@ from ..training.graphs.task import TrainingTask
 from ..training.settings import LoopSettings
 from . import tasks
 from .cluster import Cluster
-from .exact import ClusterFullBatchStep, GradientRounds
+from .exact import GradientRounds
 from .partitions import open_partitions
 from .rounds import ClusterStep, Interval, Rounds
 from .shards import ShardSamples, count_partitions
@@ -45,22 +45,18 @@ class _ShardSource(ShardSamples):
     max_iter: int
     _step: ClusterStep
 
-    def new_step(
-        self, runtime: Runtime, task: TrainingTask, preparation: Any
-    ) -> ClusterStep | ClusterFullBatchStep:
+    def new_step(self, runtime: Runtime, task: TrainingTask, preparation: Any) -> ClusterStep:
         """Return a step of the driver."""
-        if task.update.learning_rate.full_batch:
-            return ClusterFullBatchStep(self, task, self.prepare(preparation))
+        self.prepare(preparation)
         self._step = ClusterStep(self, task)
         return self._step
 
     def passes(self, preparation: Any, data: Data, seed: int | None, version: int) -> Rounds | GradientRounds:
         """Return the rounds of a training."""
-        shards = self.prepare(preparation)
         if self.batch_size >= self.n_samples and len(self.sizes) > 1:
-            return GradientRounds(self, self._step, shards)
+            return GradientRounds(self, self._step)
         program = tasks.Program(self._step.task, self.runtime, self.batch_size, seed, version)
-        return Rounds(self, self._step, shards, program, self.interval, self.max_iter)
+        return Rounds(self, self._step, program, self.interval, self.max_iter)
 
     def warn_of_few_updates(self, is_solver: bool, rate_is_automatic: bool) -> None:
         """Warn if shards make few updates of the weights, but one machine would make enough."""

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
 from distributed import Future
 
+from ..data.orders import ORDER_VERSION
 from ..data.samples import Data
 from ..exceptions import PluginError
 from ..learning_rates import Rates
@@ -69,7 +70,7 @@ class Round(NamedTuple):
 
 
 class ClusterStep(BaseStep):
-    """Training step of the driver: it takes weights and states from the results of rounds."""
+    """Training step of the driver, whose shards are trained, or compute gradients, in rounds."""
 
     buffers: CarriedBuffers
     rate: float
@@ -134,9 +135,29 @@ class ClusterStep(BaseStep):
         """Return the objective of the last round; the workers have checked its batches."""
         return self._data.loss if isinstance(self._data, Round) else 0.0
 
+    @cached_property
+    def _program(self) -> Future:
+        """Program of the workers that compute objective and gradient."""
+        program = tasks.Program(self.task, self._samples.runtime, 0, None, ORDER_VERSION)
+        return self._samples.cluster.send(program)
+
+    def evaluate(self, weights: Mapping[str, np.ndarray], width: float = 0.0) -> tuple[float, np.ndarray]:
+        """Return the objective of all shards and its gradient, in one round."""
+        samples, cluster = self._samples, self._samples.cluster
+        arguments = self._program, cluster.send(dict(weights)), width
+        futures = [
+            cluster.submit(tasks.evaluate, *arguments, data, shard)
+            for shard, data in enumerate(samples.shards)
+        ]
+        found = merge_in_pairs(samples.gather(futures), tasks.merge_outcomes)
+        samples.add_reports(found.reports)
+        arrays = found.mean.arrays
+        return float(arrays["value"]), np.array(arrays["gradient"], dtype=np.float64)
+
     def release(self) -> None:
-        """Release the last round."""
+        """Release the last round and the program."""
         self._data = None
+        vars(self).pop("_program", None)
 
     def graphs(self) -> dict:
         """Return the graphs of the step of a worker."""
@@ -158,13 +179,12 @@ class Rounds:
         self,
         samples: ShardSamples,
         step: ClusterStep,
-        shards: list[Future],
         program: tasks.Program,
         interval: Interval,
         max_iter: int,
     ):
         self.n_samples = interval.n_rounds(samples.sizes, program.batch_size)
-        self._samples, self._step, self._shards, self._interval = samples, step, shards, interval
+        self._samples, self._step, self._interval = samples, step, interval
         self._n_batches = [-(-size // program.batch_size) for size in samples.sizes]
         self._program, self._max_iter = samples.cluster.send(program), max_iter
         self._last: tuple[int, tasks.Outcome] | None = None  # first epoch of the last round, and its outcome
@@ -206,7 +226,7 @@ class Rounds:
         sent = cluster.send(arrays)
         size = self._interval.batches or max(self._n_batches)
         rates, futures, names = self._rates(epochs), [], []
-        for shard, data in enumerate(self._shards):
+        for shard, data in enumerate(self._samples.shards):
             local = tasks.LocalEpochs(shard, epochs, rates, number * size, (number + 1) * size)
             if local.first < self._n_batches[shard]:
                 futures.append(cluster.submit(tasks.train, self._program, sent, data, local))

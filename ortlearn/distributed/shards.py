@@ -63,7 +63,7 @@ class ShardSamples:
         self._read = [cluster.submit(readings.read, reader, block) for block in partitions.rows]
         # Invalid samples raise an error here, before the first round.
         self._texts = self.gather(self.on_shards(readings.texts_of))
-        self.preparation: Preparation | None = None
+        self.shards: list[Future] = []  # inputs of the training step
         self._reports: list[tuple[tasks.Report, int]] = []
 
     @property
@@ -95,10 +95,9 @@ class ShardSamples:
         """Return the results of a task for each shard, in order."""
         return self.cluster.gather(futures, names=self.names)
 
-    def prepare(self, preparation: Preparation) -> list[Future]:
-        """Return the shards as inputs of the training step."""
-        self.preparation = preparation
-        return self.on_shards(readings.prepare, self.cluster.send(preparation))
+    def prepare(self, preparation: Preparation) -> None:
+        """Make the shards inputs of the training step."""
+        self.shards = self.on_shards(readings.prepare, self.cluster.send(preparation))
 
     def add_reports(self, reports: Sequence[tasks.Report], number: int = 0) -> None:
         """Record the reports of a round on its epoch with this number, counted from 0."""

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -16,9 +17,11 @@ import numpy as np
 from ..data.orders import batch_sizes, epoch_order
 from ..data.samples import Data
 from ..problem.configuration import Runtime
+from ..runtime.buffers import CarriedBuffers
 from ..runtime.errors import runtime_errors
 from ..training.divergence import Diverged, check_last
 from ..training.graphs.task import TrainingTask
+from ..training.steps.base_step import BaseStep
 from .averaging import Mean, merged
 from .readings import weight_of
 
@@ -103,11 +106,8 @@ def train(program: Program, arrays: Mapping[Any, np.ndarray], data: Data, local:
     sizes = batch_sizes(len(data), size)
     weights = {name: array for (name, state), array in arrays.items() if state is None}
     states = {key: array for key, array in arrays.items() if key[1] is not None}
-    with runtime_errors():
-        kept = program.steps.take(tuple(sizes), program)
-        arguments = data, sizes, weights, states, len(data)
-        step = kept.selected(*arguments)
-        buffers = step.start(*arguments)
+    arguments = data, sizes, weights, states, len(data)
+    with _started(program, tuple(sizes), *arguments) as (step, buffers):
         losses: list[float] = []
         order, weight = np.empty(0, np.int64), 0.0
         try:
@@ -126,11 +126,20 @@ def train(program: Program, arrays: Mapping[Any, np.ndarray], data: Data, local:
             found = buffers.read()
         except Diverged as diverged:
             found, losses = {}, [diverged.value if not np.isfinite(diverged.value) else float("nan")]
-        step.release()
-    program.steps.put(tuple(sizes), kept)
     n_samples, seconds = len(order) * len(local.epochs), time.perf_counter() - started
     report = Report(local.shard, n_samples, weight, tuple(losses), seconds, worker_name())
     return Outcome(Mean(found, weight), (report,))
+
+
+@contextmanager
+def _started(program: Program, key: Hashable, *arguments: Any) -> Iterator[tuple[BaseStep, CarriedBuffers]]:
+    """Yield a step that is started, with its buffers; keep it for later rounds."""
+    with runtime_errors():
+        kept = program.steps.take(key, program)
+        step = kept.selected(*arguments)
+        yield step, step.start(*arguments)
+        step.release()
+    program.steps.put(key, kept)
 
 
 def worker_name() -> str:
@@ -154,14 +163,10 @@ def merge_outcomes(first: Outcome, second: Outcome) -> Outcome:
 def evaluate(
     program: Program, weights: Mapping[str, np.ndarray], width: float, data: Data, shard: int
 ) -> Outcome:
-    """Return the objective of a shard, as ``"value"``, and its gradient by the weights, as ``"gradient"``."""
-    started, key = time.perf_counter(), "all samples"
-    with runtime_errors():
-        step = program.steps.take(key, program)
-        step.start(data, weights, whole=True)
-        value, gradient = step.evaluate(step.pack(weights), width)
-        step.release()
-    program.steps.put(key, step)
+    """Return the objective of a shard, as ``"value"``, and its gradient, as ``"gradient"``."""
+    started = time.perf_counter()
+    with _started(program, "all samples", data, [], weights) as (step, _):
+        value, gradient = step.evaluate(weights, width)
     weight = weight_of(data)
     seconds = time.perf_counter() - started
     report = Report(shard, len(data), weight, (value,), seconds, worker_name())

@@ -103,9 +103,10 @@ def _objective(
     in_onnx = loss is not None and not loss.in_python
     in_memory = start.source is None and not task.graph.statistics
     if in_memory and data.is_sparse and in_onnx and penalised.objective.penalty.smooth:
-        judge: Any = runtime.new_step(task.changed(learning_rate=LearningRateLBFGS()))
-        judge.start(data, start.weights)
-        return lambda weights: float(judge.evaluate(judge.pack(weights))[0])
+        judge = runtime.new_step(task.changed(learning_rate=LearningRateLBFGS()))
+        judge = judge.selected(data, [], start.weights)
+        judge.start(data, [], start.weights)
+        return lambda weights: judge.evaluate(weights)[0]
     mean_loss, penalty = _mean_loss(configuration, start), penalty_graph(penalised)
     if penalty is None:
         return mean_loss

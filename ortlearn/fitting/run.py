@@ -26,7 +26,6 @@ from ..training.optimisations.hoisting import Prefix, needs_hoisting, split_pref
 from ..training.progress import progress_bar
 from ..training.settings import LoopSettings, Measured
 from ..training.solvers.coordinates import Coordinates
-from ..training.solvers.full_batch import FullBatchStep
 from ..training.state import States, TrainingState, Unfinished, Weights
 from ..training.time_limit import TimeLimit
 from .callbacks import FitTask
@@ -64,10 +63,10 @@ def train(
     the fingerprint of an unfinished training; ``resumed`` is the state of a training to resume.
     """
     start = _with_coordinates(configuration, start, resumed)
-    step, data, prepare = new_step(configuration, start)
+    step, data, prepare = prepared = new_step(configuration, start)
     candidate = None
     if warm is not None:
-        candidate = warm.chosen(configuration, start, (step, data, prepare), settings, validation)
+        candidate = warm.chosen(configuration, start, prepared, settings, validation)
     estimates = None
     if candidate is None and not configuration.warm_start:
         estimates = leaf_estimates(configuration, start, step.task, data)
@@ -96,7 +95,7 @@ def train(
         elif is_solver:
             growth = None if warm is None else warm.growth
             options = {"state": state, "estimates": estimates, **hooks}
-            setting = setting_of(configuration, start, (step, data), settings, growth, **options)
+            setting = setting_of(configuration, start, prepared, settings, growth, **options)
             is_own = start.from_model or FreshPull not in setting.centers
             of_leaves = None if estimates is None else ESTIMATE
             chosen = candidate or of_leaves or (Pull() if is_own else FreshPull())
@@ -194,8 +193,6 @@ def new_step(configuration: Configuration, start: Start) -> tuple[Any, Data, Pre
         score, names = None if loss is None else graph.output, start.problem.trainable.original_names
         require_gradients(objective_graph(task), OBJECTIVE, graph.learned, graph.origin, names, score)
     step = start.samples.new_step(configuration.runtime, task, prepare)
-    if isinstance(step, FullBatchStep):
-        step.label_spread = start.label_moments()[1]
     return step, data, prepare
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -35,7 +35,8 @@ from ..problem.configuration import Configuration
 from ..problem.samples import Samples
 from ..training.graphs.task import TrainingTask
 from ..training.settings import LoopSettings
-from ..training.solver_loop import run_full_batch, standardised_weights
+from ..training.solver_loop import run_solver
+from ..training.solvers.variables import Variables
 from ..training.state import TrainingState
 from .leaves.shares import LeafShares
 from .leaves.shifts import shifted
@@ -52,9 +53,6 @@ __all__ = ["ESTIMATE", "WarmStart", "leaf_estimates", "setting_of"]
 PULLS = {"fresh": FreshPull, "restandardised": RestandardisedPull}
 #: Iterations of the solver for each candidate, from the weights of the previous one of its kind.
 ITERATIONS = 20
-#: Relative decrease of the objective in an iteration that ends the training of a candidate: far below the
-#: standard errors with which candidates are compared.
-PRECISION = 1e-5
 #: Relative decrease of the objective in an iteration that ends the training of a candidate: far below the
 #: standard errors with which candidates are compared.
 PRECISION = 1e-5
@@ -102,7 +100,7 @@ class WarmStart:
         measure = HeldOutSamples(runner, whole, given, numbers, classes is not None, predictions, differs)
         max_iter = min(ITERATIONS, settings.max_iter)
         short = replace(settings, max_iter=max_iter, watch=None, verbose=0, exc=False, keeps_history=False)
-        setting = setting_of(configuration, start, (step, data), short, self.growth, precision=PRECISION)
+        setting = setting_of(configuration, start, prepared, short, self.growth, precision=PRECISION)
         return choose(setting, measure, _rounds(setting)).candidate
 
 
@@ -142,22 +140,33 @@ class HeldOutSamples(Measure):
 def setting_of(
     configuration: Configuration,
     start: Start,
-    trained: tuple[Any, Data],
+    prepared: tuple[Any, Data, Callable[[Data], Data]],
     settings: LoopSettings,
     growth: Growth | None = None,
     state: TrainingState | None = None,
     estimates: LeafEstimates | None = None,
     **hooks: Any,
 ) -> Setting:
-    """Return the setting of candidates; ``trained`` are the step of a solver and its samples.
+    """Return the setting of candidates, given the step of a solver, its samples, and their preparation.
 
     ``state`` is that of a training to resume, by default that of the start; ``estimates`` are those of
     :func:`leaf_estimates` if they are known.
     """
-    step, data = trained
+    step, data, prepare = prepared
+
+    @lru_cache(maxsize=1)  # successive candidates are trained on the same samples
+    def variables(data: Data) -> Variables:
+        spread, measured = start.label_moments()[1], start.samples.measure(prepare)
+        return Variables(step, start.weights, data, spread, measured)
+
+    def solve(data: Data, weights: dict, **options: Any) -> TrainingState:
+        return run_solver(variables(data), weights, settings, state or start.state, **options, **hooks)
+
+    def standardised(weights: Weights, data: Data) -> Weights:
+        return variables(data).standardised(weights)
+
     centers: dict[type, Callable[[Data], Weights]] = {
-        PULLS[name]: partial(standardised_weights, step, weights)
-        for name, weights in start.others(step.task).items()
+        PULLS[name]: partial(standardised, weights) for name, weights in start.others(step.task).items()
     }
     shares = LeafShares.of(configuration, start.problem, step.task, data)
     estimates = estimates or leaf_estimates(configuration, start, step.task, data)
@@ -167,7 +176,6 @@ def setting_of(
         centers[ShiftedPull] = partial(shifted, runner, start.weights, offset)
     means = None if shares is None else partial(shares.averaged, start.weights)
     evidence = -math.inf if growth is None else growth.rule.evidence
-    solve = partial(run_full_batch, step, settings=settings, state=state or start.state, **hooks)
     local = None if estimates is None else estimates.estimated
     return Setting(start.state, solve, centers, means, local, growth, evidence)
 

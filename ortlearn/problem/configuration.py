@@ -21,12 +21,12 @@ from ..penalties import BasePenalty, resolve_penalty
 from ..preprocessing.estimator_checks import check_is_a_model
 from ..runtime.devices import Device, parse_device
 from ..targets.class_weights import check_no_balanced_weights
-from ..training.chosen_step import STEPS, CheckedFullBatchStep, ChosenStep
+from ..training.chosen_step import STEPS, ChosenStep
 from ..training.graphs.averaging import Averaged
 from ..training.graphs.rescaling import Rescaled
 from ..training.graphs.task import TrainingTask
 from ..training.settings import LoopSettings
-from ..training.solvers.full_batch import FullBatchStep
+from ..training.solvers.gradient_step import GradientStep
 from ..training.steps.base_step import BaseStep
 
 __all__ = ["Configuration", "Runtime", "Updates", "check_scoring", "check_source", "requested_loss"]
@@ -135,13 +135,11 @@ class Runtime:
     n_jobs: int | None
     step_class: type[BaseStep]
 
-    def new_step(self, task: TrainingTask) -> BaseStep | FullBatchStep:
+    def new_step(self, task: TrainingTask) -> BaseStep:
         """Return the training step of a task."""
-        step_class: Any = FullBatchStep if task.update.learning_rate.full_batch else self.step_class
+        step_class = GradientStep if task.update.learning_rate.full_batch else self.step_class
         if self.device.is_native:
             return step_class(task, self.device, self.n_jobs)
-        if step_class is FullBatchStep:
-            return CheckedFullBatchStep(task, self.device, self.n_jobs)
         kinds = STEPS if step_class is STEPS[0] else [step_class]
         return ChosenStep(task, self.device, self.n_jobs, kinds)
 

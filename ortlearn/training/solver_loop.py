@@ -9,16 +9,15 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from ..data.samples import Data
 from ..exceptions import ConvergenceError, warn_user
 from ..learning_rates import BaseSolver
 from .monitor import Monitor
 from .progress import progress_bar
 from .settings import LoopSettings, Observer, Validate
-from .solvers.full_batch import FullBatchStep
+from .solvers.variables import Variables
 from .state import Evaluations, States, TrainingState, Unfinished, Weights
 
-__all__ = ["run_full_batch", "standardised_weights"]
+__all__ = ["run_solver"]
 
 
 #: Factor of ``pull`` for intercepts, which are few and follow the class frequencies.
@@ -89,26 +88,25 @@ class _SolverRun:
 
     def __init__(
         self,
-        step: FullBatchStep,
+        variables: Variables,
         weights: Weights,
         pull: float,
         toward: Weights,
         log: EvaluationLog,
         keeps_history: bool,
     ):
-        self.step, self._log, self._keeps_history = step, log, keeps_history
-        self.coordinates = step.coordinates()
-        self.units = step.units()
-        self.best = self.start = self.coordinates.point(step.pack(weights)) / self.units
-        self.lower = step.lower  # coordinates of bounded weights are scaled, but not shifted
-        factors = step.absolute
+        self.variables, self._log, self._keeps_history = variables, log, keeps_history
+        self.coordinates, self.units, self._first = variables.coordinates, variables.units, weights
+        self.best = self.start = self.coordinates.point(variables.pack(weights)) / self.units
+        self.lower = variables.lower  # coordinates of bounded weights are scaled, but not shifted
+        factors = variables.absolute
         self.absolute = self.anchor = None
         if factors is not None:
             lengths = self.coordinates.lengths(len(factors))
             self.absolute = factors * lengths * self.units
-            self.anchor = step.pack(step.anchor) / lengths / self.units
+            self.anchor = variables.anchor / lengths / self.units
         self._last: tuple[np.ndarray, tuple[float, np.ndarray]] | None = None
-        self.pull, self.center = 0.0, self.coordinates.point(step.pack(toward)) / self.units
+        self.pull, self.center = 0.0, self.coordinates.point(variables.pack(toward)) / self.units
         # the objective is divided by its first value, so that tolerances do not depend on the labels
         self.scale = 1.0
         first, slopes = self._evaluate(self.start)
@@ -116,14 +114,14 @@ class _SolverRun:
         self._last = np.array(self.start), (first / self.scale, slopes / self.scale)
         if self.absolute is not None:
             self.absolute = self.absolute / self.scale
-        self.share = np.where(step.intercepts, INTERCEPTS, 1.0)
+        self.share = np.where(variables.intercepts, INTERCEPTS, 1.0)
         if pull:
             self.pull, self._last = pull * _curvature(self, self.center), None
         self._since = time.perf_counter()
 
     def read(self, copy: int | None = None) -> tuple[Weights, States]:
         """Return the last weights with a finite objective; a solver has no states."""
-        return self.step.unpack(self.coordinates.weights(self.best * self.units)), {}
+        return self.variables.unpack(self.coordinates.weights(self.best * self.units), self._first), {}
 
     def __call__(self, point: np.ndarray) -> tuple[float, np.ndarray]:
         """Return objective and gradient; those of the last point are cached."""
@@ -134,7 +132,7 @@ class _SolverRun:
 
     def _evaluate(self, point: np.ndarray, width: float = 0.0) -> tuple[float, np.ndarray]:
         weights = self.coordinates.weights(point * self.units)
-        value, slopes = self._log.evaluate(self.step.evaluate, weights, width * self.scale)
+        value, slopes = self._log.evaluate(self.variables.evaluate, weights, width * self.scale)
         value, gradient = value / self.scale, self.coordinates.gradient(slopes) * self.units / self.scale
         if self.pull:
             away = point - self.center
@@ -145,7 +143,7 @@ class _SolverRun:
     @property
     def has_kinks(self) -> bool:
         """Whether the objective is not differentiable everywhere."""
-        return self.step.has_kinks
+        return self.variables.has_kinks
 
     def rounded(self, width: float) -> Callable[[np.ndarray], tuple[float, np.ndarray]]:
         """Return the objective with rounded kinks."""
@@ -173,9 +171,8 @@ class _SolverRun:
         self._since = time.perf_counter()
 
 
-def run_full_batch(
-    step: FullBatchStep,
-    data: Data,
+def run_solver(
+    variables: Variables,
     weights: Weights,
     settings: LoopSettings,
     state: TrainingState,
@@ -192,13 +189,12 @@ def run_full_batch(
     penalty on the distance from the weights ``toward``, relative to the curvature of the objective. The
     solver may end at a relative ``precision``, if this is above that of the graph's type.
     """
-    solver = step.task.update.learning_rate
-    assert isinstance(solver, BaseSolver)
-    step.start(data, weights)
-    precision = max(precision, float(np.finfo(step.task.graph.dtype).eps))
+    solver: BaseSolver = variables.task.update.learning_rate
+    variables.start(weights)
+    precision = max(precision, float(np.finfo(variables.task.graph.dtype).eps))
     with progress_bar(settings.max_iter, settings.description, bool(settings.verbose)) as advance:
         log, center = EvaluationLog(state.evaluations), weights if toward is None else toward
-        run = _SolverRun(step, weights, pull, center, log, settings.keeps_history)
+        run = _SolverRun(variables, weights, pull, center, log, settings.keeps_history)
         monitor = run.monitor = Monitor(settings, state, run.read, validate, observer, advance)
         monitor.evaluations = log.evaluations
         try:
@@ -228,14 +224,6 @@ def _warn_of_end(solver: BaseSolver, message: str, n_iter: int, max_iter: int) -
     reached = f"it reached max_iter={max_iter} before it converged. Increase max_iter"
     reason = reached if n_iter >= max_iter else message
     warn_user(f"{type(solver).__name__} stopped after {n_iter} iterations: {reason}.", ConvergenceWarning)
-
-
-def standardised_weights(
-    step: FullBatchStep, weights: dict[str, np.ndarray], data: Data
-) -> dict[str, np.ndarray]:
-    """Return weights for the given features, from weights for standardised features."""
-    step.start(data, weights)
-    return step.unpack(step.coordinates().weights(step.pack(weights)))
 
 
 def _curvature(run: _SolverRun, point: np.ndarray) -> float:

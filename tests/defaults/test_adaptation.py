@@ -14,7 +14,7 @@ from ortlearn.fitting.start import new_start
 from ortlearn.inference.score_runner import ScoreRunner
 from ortlearn.problem.samples import Samples
 from ortlearn.training.optimisations.hoisting import CHUNK_BYTES
-from ortlearn.training.solvers.full_batch import FullBatchStep
+from ortlearn.training.solvers.variables import Variables
 from tests.calls import calls_of
 from tests.estimators.array_graphs import FILES, loss_of, position_losses
 
@@ -73,7 +73,7 @@ def test_losses_of_samples_are_means_over_their_positions(file):
 def test_candidates_evaluate_only_the_rounded_objective_of_a_loss_with_kinks():
     X = rng.normal(size=(200, 3))
     model = LinearRegression().fit(X, X @ [1.0, -2.0, 0.5])
-    with calls_of(FullBatchStep.evaluate) as calls:
+    with calls_of(Variables.evaluate) as calls:
         trainer = OrtGradientOptimizer(
             model, warm_start=True, learning_loss="absolute_error", max_iter=40, random_state=0
         ).fit(X, X @ [1.5, -2.0, 0.0] + 0.3 * NOISE[:200])

@@ -14,9 +14,10 @@ from ortlearn.exceptions import ExecutionError, PluginError, ProviderWarning
 from ortlearn.learning_rates import LearningRateLBFGS
 from ortlearn.runtime.checked_sessions import CheckedSession, difference
 from ortlearn.runtime.devices import Device
-from ortlearn.training.chosen_step import STEPS, CheckedFullBatchStep, ChosenStep
+from ortlearn.training.chosen_step import STEPS, ChosenStep
 from ortlearn.training.loop import run_training
 from ortlearn.training.settings import LoopSettings
+from ortlearn.training.solvers.gradient_step import GradientStep
 from ortlearn.training.state import TrainingState
 from ortlearn.training.steps.epoch_step import EpochStep
 
@@ -130,22 +131,23 @@ def test_wrong_updates_are_refused(make_task, samples):
     step = ChosenStep(make_task(), Other("cpu"), kinds=[WrongUpdates, *STEPS[1:]])
     training(step, samples)
     assert type(step.chosen) is STEPS[1]
-    assert "its updates of weight 'coef' differ" in step.refusals["WrongUpdates"]
+    assert "its coef differs from that of the CPU" in step.refusals["WrongUpdates"]
 
 
-class WrongGradient(CheckedFullBatchStep):
-    """CheckedFullBatchStep with the wrong sign of the gradient."""
+class WrongGradient(GradientStep):
+    """GradientStep with the wrong sign of the gradient on the other provider."""
 
-    def evaluate(self, vector, width=0.0):
-        value, gradient = super().evaluate(vector, width)
-        return value, -gradient
+    def evaluate(self, weights, width=0.0):
+        value, gradient = super().evaluate(weights, width)
+        return value, gradient if self.device.is_native else -gradient
 
 
 def test_wrong_gradients_of_all_samples_are_refused(make_task, samples):
-    task = make_task(learning_rate=LearningRateLBFGS())
-    CheckedFullBatchStep(task, Other("cpu")).start(samples, START)
-    with pytest.raises(ExecutionError, match="objective or gradient differ from the CPU by 200%"):
-        WrongGradient(task, Other("cpu")).start(samples, START)
+    task, arguments = make_task(learning_rate=LearningRateLBFGS()), (samples, [], START)
+    chosen = ChosenStep(task, Other("cpu"), kinds=[GradientStep]).selected(*arguments)
+    assert type(chosen) is GradientStep and not chosen.device.is_native
+    with pytest.raises(ExecutionError, match="WrongGradient: its gradient differs from that of the CPU"):
+        ChosenStep(task, Other("cpu"), kinds=[WrongGradient]).selected(*arguments)
 
 
 @pytest.mark.parametrize("fault", ["wrong", "refused"])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from math import isfinite
 from typing import Any
 
@@ -20,6 +20,8 @@ from .threads import threads_of_training
 
 __all__ = ["BaseStep", "Pause", "run_batches"]
 
+#: Learning rate of a trial.
+TRIAL_RATE = 0.1
 #: Called with the objectives of the batches so far, as arrays or numbers.
 Pause = Callable[[list[Any]], None]
 
@@ -81,11 +83,11 @@ class BaseStep:
     ) -> CarriedBuffers:
         """Put weights and states on the device, bind them to the data, and return them.
 
-        ``sizes`` are those of full batches and of a short last one. Initial ``states`` are used if name and
-        shape match. An epoch has ``n_samples``, if ``data`` is the first of several chunks (see
-        :meth:`load`).
+        ``sizes`` are those of full batches and of a short last one; for :meth:`evaluate` there are none.
+        Initial ``states`` are used if name and shape match. An epoch has ``n_samples``, if ``data`` is the
+        first of several chunks (see :meth:`load`).
         """
-        if self.device.provider == CPU:
+        if self.device.provider == CPU and sizes:
             check_memory(self.task, data, max(sizes))
         self.sizes, self.n_samples = sizes, len(data) if n_samples is None else n_samples
         self.prepare(data, sizes)
@@ -157,6 +159,22 @@ class BaseStep:
     def run(self, samples: np.ndarray, buffers: CarriedBuffers) -> float:
         """Update on a batch and return its objective; the caller advances the buffers to keep the update."""
         raise NotImplementedError
+
+    def evaluate(self, weights: Mapping[str, np.ndarray], width: float = 0.0) -> tuple[float, np.ndarray]:
+        """Return the objective of all samples and its gradient, a float64 vector in the order of the weights.
+
+        Steps for solvers do it, here or on other machines. Absolute values of weights are omitted; other
+        kinks are rounded if ``width`` is positive.
+        """
+        raise NotImplementedError
+
+    def trial(self, *arguments: Any) -> tuple[dict, dict]:
+        """Return weights before and after a full and a short batch, to compare devices."""
+        data, sizes, weights, *_ = arguments
+        buffers = self.start(*arguments)
+        self.set_rate(TRIAL_RATE)
+        self.run_epoch(np.arange(sum(sizes), dtype=np.int64) % len(data), sizes[0], buffers)
+        return weights, buffers.split()[0]
 
     def graphs(self) -> dict[str, ModelProto]:
         """Return the graphs of the step by name."""

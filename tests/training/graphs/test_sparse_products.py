@@ -43,7 +43,7 @@ from ortlearn.training.graphs.sparse_products import entry_bytes, sparse_feature
 from ortlearn.training.graphs.task import Objective, ScoreGraph, TrainingTask, Update
 from ortlearn.training.loop import run_training
 from ortlearn.training.settings import LoopSettings
-from ortlearn.training.solvers.full_batch import FullBatchStep
+from ortlearn.training.solvers.gradient_step import GradientStep
 from ortlearn.training.state import TrainingState
 from ortlearn.training.steps.epoch_step import EpochStep
 from tests.pairwise import pairwise
@@ -267,10 +267,10 @@ def test_objectives_of_sparse_samples_equal_dense_ones(name, chunk, weighted, ma
     task = task.changed(learning_rate=LearningRateLBFGS(), penalty=PENALTIES["l2"], weighted=weighted)
     found = []
     for rows in (data, sparse(data)):
-        step = FullBatchStep(task, CPU)
+        step = GradientStep(task, CPU)
         step.chunk_bytes = chunk
-        step.start(rows, weights)
-        found.append(step.evaluate(step.pack(weights)))
+        step.start(rows, [], weights)
+        found.append(step.evaluate(weights))
     np.testing.assert_allclose(found[1][0], found[0][0], rtol=1e-12)
     np.testing.assert_allclose(found[1][1], found[0][1], rtol=0, atol=1e-12 * np.abs(found[0][1]).max())
 

@@ -11,9 +11,10 @@ from ortlearn.learning_rates import LearningRateLBFGS
 from ortlearn.losses import AbsoluteErrorLoss, HuberLoss, LogLoss, PerOutputLoss, QuantileLoss, QuantilesLoss
 from ortlearn.runtime.devices import Device
 from ortlearn.training.settings import LoopSettings
-from ortlearn.training.solver_loop import run_full_batch
-from ortlearn.training.solvers.full_batch import FullBatchStep
+from ortlearn.training.solver_loop import run_solver
+from ortlearn.training.solvers.gradient_step import GradientStep
 from ortlearn.training.solvers.smoothing import WIDTH, SmoothedLoss, smoothed_objective
+from ortlearn.training.solvers.variables import Variables
 from ortlearn.training.state import TrainingState
 
 CPU = Device("cpu")
@@ -66,22 +67,22 @@ def test_rounded_objective(quantile, gradient, make_task, samples):
     task = make_task(
         loss=QuantileLoss(quantile=quantile), gradient=gradient, learning_rate=LearningRateLBFGS()
     )
-    step = FullBatchStep(task, CPU)
-    step.start(samples, START)
-    vector = step.pack(START)
+    variables = Variables(GradientStep(task, CPU), START, samples)
+    variables.start(START)
+    vector = variables.pack(START)
     x, residual = (
         samples.X.astype(np.float64),
         (samples.y - samples.X @ START["coef"]).ravel().astype(np.float64),
     )
     for width in (0.0, 1e-3, 0.5, 1e-3):
-        value, got = step.evaluate(vector, width)
+        value, got = variables.evaluate(vector, width)
         root = np.sqrt(residual**2 + width**2)
         assert value == pytest.approx((root / 2 + (quantile - 0.5) * residual).mean(), rel=1e-5)
         slope = -(residual / root / 2 + quantile - 0.5)
         np.testing.assert_allclose(got, x.T @ slope / len(x), rtol=1e-4, atol=1e-6)
-    assert step.has_kinks
+    assert variables.has_kinks
     assert [value.name for value in smoothed_objective(task).graph.input][-1] == WIDTH
-    assert set(step.graphs()) == {"objective"}
+    assert set(variables.step.graphs()) == {"objective"}
 
 
 def test_relu_is_rounded_too():
@@ -98,15 +99,15 @@ def test_relu_is_rounded_too():
 @pytest.mark.parametrize("loss", [AbsoluteErrorLoss(), HuberLoss(delta=0.1)])
 def test_outliers_do_not_matter(loss, make_task, samples):
     samples.y[:4] += 100.0
-    step = FullBatchStep(make_task(loss=loss, learning_rate=LearningRateLBFGS()), CPU)
+    step = GradientStep(make_task(loss=loss, learning_rate=LearningRateLBFGS()), CPU)
     settings = LoopSettings(max_iter=300, batch_size=10)
-    result = run_full_batch(step, samples, START, settings, TrainingState())
+    result = run_solver(Variables(step, START, samples), START, settings, TrainingState())
     np.testing.assert_allclose(result.weights["coef"], [[1], [-2]], atol=0.05)
 
 
 def test_smoothing_at_the_optimum(make_task, samples):
     best = {"coef": np.array([[1.0], [-2.0]], np.float32)}
     samples.y[:] = samples.X @ best["coef"]
-    step = FullBatchStep(make_task(loss=AbsoluteErrorLoss(), learning_rate=LearningRateLBFGS()), CPU)
-    result = run_full_batch(step, samples, best, LoopSettings(50, 10), TrainingState())
+    step = GradientStep(make_task(loss=AbsoluteErrorLoss(), learning_rate=LearningRateLBFGS()), CPU)
+    result = run_solver(Variables(step, best, samples), best, LoopSettings(50, 10), TrainingState())
     np.testing.assert_allclose(result.weights["coef"], best["coef"], atol=1e-6)

@@ -20,8 +20,9 @@ from ortlearn.runtime.calls import BoundCall
 from ortlearn.runtime.devices import Device
 from ortlearn.training.optimisations import activations
 from ortlearn.training.settings import LoopSettings, Measured
-from ortlearn.training.solver_loop import run_full_batch
-from ortlearn.training.solvers.full_batch import FullBatchStep
+from ortlearn.training.solver_loop import run_solver
+from ortlearn.training.solvers.gradient_step import GradientStep
+from ortlearn.training.solvers.variables import Variables
 from ortlearn.training.state import TrainingState
 from tests.calls import calls_of
 
@@ -53,8 +54,17 @@ def settings(**changes):
 
 
 def train(task, samples, weights=START, validate=None, **changes):
-    step = FullBatchStep(task, CPU)
-    return run_full_batch(step, samples, weights, settings(**changes), TrainingState(), validate)
+    variables = Variables(GradientStep(task, CPU), weights, samples)
+    return run_solver(variables, weights, settings(**changes), TrainingState(), validate)
+
+
+def started(task, samples, weights, **limits):
+    """Return the variables of a started step, whose calls may have limits."""
+    step = GradientStep(task, CPU)
+    vars(step).update(limits)
+    variables = Variables(step, weights, samples)
+    variables.start(weights)
+    return variables
 
 
 def weighted(samples):
@@ -67,14 +77,11 @@ def test_objective_in_parts_of_the_samples(limit, network, samples):
     task, weights = network(weighted=True, penalty=L2Penalty(0.3)), np.ones(len(samples), np.float32)
     weights[2:7] = 0.0
     data = Data(samples.X, samples.y, weights)
-    step = FullBatchStep(task, CPU)
-    step.start(data, LAYERS)
-    vector = step.pack(LAYERS)
-    expected = step.evaluate(vector)
-    step.max_activations = limit
+    variables = started(task, data, LAYERS)
+    vector = variables.pack(LAYERS)
+    expected = variables.evaluate(vector)
     with calls_of(BoundCall.bind) as calls:
-        step.start(data, LAYERS)
-        value, gradient = step.evaluate(vector)
+        value, gradient = started(task, data, LAYERS, max_activations=limit).evaluate(vector)
     sizes = [call["values"]["x"].shape()[0] for call in calls if "x" in call["values"]]
     np.testing.assert_allclose(value, expected[0], rtol=1e-6)
     np.testing.assert_allclose(gradient, expected[1], rtol=1e-5, atol=1e-7)
@@ -87,11 +94,10 @@ def test_objective_in_parts_of_the_samples(limit, network, samples):
 def test_gradient(gradient, option, network, samples):
     penalty = L2Penalty(0.3) if option == "penalty" else ElasticPenalty(0, 0)
     task = network(gradient=gradient, penalty=penalty, weighted=option == "weighted")
-    step = FullBatchStep(task, CPU)
     data = weighted(samples) if option == "weighted" else samples
-    step.start(data, LAYERS)
-    vector = step.pack(LAYERS)
-    value, slopes = step.evaluate(vector)
+    variables = started(task, data, LAYERS)
+    vector = variables.pack(LAYERS)
+    value, slopes = variables.evaluate(vector)
     x, y = samples.X.astype(np.float64), samples.y.astype(np.float64)
 
     def objective(vector):
@@ -108,13 +114,12 @@ def test_gradient(gradient, option, network, samples):
 
 
 def test_packing_is_undone(network, samples):
-    step = FullBatchStep(network(), CPU)
-    step.start(samples, LAYERS)
-    unpacked = step.unpack(step.pack(LAYERS))
+    variables = started(network(), samples, LAYERS)
+    unpacked = variables.unpack(variables.pack(LAYERS), LAYERS)
     for name, array in LAYERS.items():
         np.testing.assert_array_equal(unpacked[name], array)
         assert (unpacked[name].dtype, unpacked[name].shape) == (array.dtype, array.shape)
-    assert set(step.graphs()) == {"objective"}
+    assert set(variables.step.graphs()) == {"objective"}
 
 
 def test_sparse_samples_in_chunks(make_task, samples):
@@ -123,10 +128,8 @@ def test_sparse_samples_in_chunks(make_task, samples):
     sparse = Data(csr_matrix(dense.X), dense.y, dense.sample_weight)
     found = []
     for data in (dense, sparse):
-        step = FullBatchStep(task, CPU)
-        step.chunk_bytes = 7 * 8
-        step.start(data, START)
-        found.append(step.evaluate(step.pack(START)))
+        variables = started(task, data, START, chunk_bytes=7 * 8)
+        found.append(variables.evaluate(variables.pack(START)))
     assert found[0][0] == pytest.approx(found[1][0], rel=1e-6)
     np.testing.assert_allclose(found[0][1], found[1][1], rtol=1e-5)
     np.testing.assert_allclose(
@@ -226,14 +229,14 @@ def test_rounding_at_the_optimum_is_no_warning(make_task, samples):
 @pytest.mark.parametrize("penalty", [L1Penalty(0.1), ElasticPenalty(0.1, 0.1)])
 def test_solvers_that_do_not_take_absolute_values(penalty, make_task):
     with pytest.raises(PluginError, match="Leap needs a smooth objective, but .*Penalty"):
-        FullBatchStep(make_task(learning_rate=Leap(), penalty=penalty), CPU)
-    FullBatchStep(make_task(learning_rate=Leap(), penalty=ElasticPenalty(0.0, 0.1)), CPU)
-    FullBatchStep(make_task(learning_rate=LearningRateLBFGS(), penalty=penalty), CPU)
+        GradientStep(make_task(learning_rate=Leap(), penalty=penalty), CPU)
+    GradientStep(make_task(learning_rate=Leap(), penalty=ElasticPenalty(0.0, 0.1)), CPU)
+    GradientStep(make_task(learning_rate=LearningRateLBFGS(), penalty=penalty), CPU)
 
 
 def test_a_penalty_that_cannot_be_rounded_is_refused(make_task):
     with pytest.raises(PluginError, match="LearningRateLBFGS needs a smooth objective, but MaxNormPenalty"):
-        FullBatchStep(make_task(learning_rate=LearningRateLBFGS(), penalty=MaxNormPenalty()), CPU)
+        GradientStep(make_task(learning_rate=LearningRateLBFGS(), penalty=MaxNormPenalty()), CPU)
 
 
 class Leap(BaseSolver):

@@ -1,0 +1,161 @@
+"""The objective of all samples and its gradient, as a training step for solvers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+from onnx import ModelProto
+
+from ...data.samples import Data
+from ...differentiation import gradient_of_loss
+from ...exceptions import PluginError, limit_address
+from ...penalties import BasePenalty
+from ...runtime.buffers import Carried, CarriedBuffers
+from ...runtime.calls import BoundCall
+from ...runtime.devices import ort_scalar, ort_value
+from ..fusions import fuse_step
+from ..fusions.scatter import scatter_rows
+from ..graphs.names import OBJECTIVE
+from ..graphs.objective import objective_graph
+from ..graphs.sparse_products import taken_samples, with_sparse_samples
+from ..graphs.step_graphs import StepGraph
+from ..graphs.task import TrainingTask
+from ..optimisations.activations import CHUNK_BYTES, MAX_ACTIVATIONS, samples_per_evaluation
+from ..steps.base_step import BaseStep
+from ..steps.compiled import compiled_graph
+from .smoothing import WIDTH, smoothed_objective
+
+__all__ = ["GradientStep", "left_penalty"]
+
+
+def gradient_graph(task: TrainingTask, carried: list[Carried], rounded: bool) -> StepGraph:
+    """Return the graph from samples and weights to the objective and the gradients of the weights."""
+    task = task.changed(penalty=task.objective.penalty.without_absolute_values())
+    objective = smoothed_objective(task) if rounded else objective_graph(task)
+    model = gradient_of_loss(
+        objective, OBJECTIVE, task.graph.weights, task.gradient, origin=task.graph.origin
+    )
+    model = fuse_step(model, [scatter_rows]) if task.graph.sparse else model
+    return StepGraph(model, OBJECTIVE, carried)
+
+
+class GradientStep(BaseStep):
+    """The objective of all samples and its gradient, in one call, or in several to save memory.
+
+    It writes the gradient of a weight where other steps write the new weight, for a solver. The penalty must
+    be smooth or have kinks that can be rounded; batches must not update running statistics.
+    """
+
+    #: Approximate bytes of sparse samples, and maximum bytes of activations, of one call.
+    chunk_bytes, max_activations = CHUNK_BYTES, MAX_ACTIVATIONS
+
+    def build(self) -> list[Carried]:
+        """Return the weights, with their gradients as results."""
+        _check_task(self.task)
+        self._trained = self.task
+        return [Carried(name, None, name, f"{name}_grad") for name in self.task.graph.weights]
+
+    def _compiled(self, rounded: bool) -> tuple[StepGraph, Any]:
+        task, n_jobs = self._trained, 1 if self._trained.graph.sparse else self.n_jobs
+        build = lambda: gradient_graph(task, self.carried, rounded)  # noqa: E731
+        return compiled_graph(task, ("all samples", rounded), self.device, n_jobs, build)
+
+    def graphs(self) -> dict[str, ModelProto]:
+        """Return the graph of objective and gradients."""
+        return {"objective": self._compiled(rounded=False)[0].model}
+
+    def bind(self, data: Data, sizes: list[int], buffers: CarriedBuffers) -> None:
+        """Keep the tensors of weights, gradients and, if they fit, samples; the first call binds them."""
+        reads_entries = data.is_sparse and self.device.reads_entries
+        self._data, self._buffers, self._calls = data, buffers, dict[bool, BoundCall]()
+        self._weights, self._gradients = buffers.weights(buffers.current), buffers.values[buffers.next]
+        self._trained = with_sparse_samples(self.task, data) if reads_entries else self.task
+        self._objective, self._width = (ort_scalar(self.task.graph.dtype, self.device) for _ in range(2))
+        self._size = samples_per_evaluation(self._trained, data, self.chunk_bytes, self.max_activations)
+
+    def release(self) -> None:
+        """Release data and weights; keep graphs and sessions."""
+        self._data = self._buffers = None  # type: ignore[assignment]
+        self._weights, self._gradients, self._calls = {}, [], {}
+
+    def _call(self, rounded: bool) -> BoundCall:
+        """Return the call of a graph on weights, results and, unless they are divided, samples."""
+        if rounded not in self._calls:
+            read, written = self._buffers.between(self._buffers.current)
+            values = {} if self._size else self._values(slice(0, len(self._data)))
+            results = {**written, OBJECTIVE: self._objective}
+            session = self._compiled(rounded)[1]
+            self._calls[rounded] = BoundCall(session, {**values, **read, WIDTH: self._width}, results)
+        return self._calls[rounded]
+
+    def _values(self, samples: slice) -> dict[str, Any]:
+        """Return some samples as inputs of the graph."""
+        columns, numbers = self.task.columns(self._data), np.arange(samples.start, samples.stop)
+        if self._data.is_sparse:
+            arrays = taken_samples(self._trained, columns.items(), numbers, len(numbers))
+        else:
+            arrays = {name: array[samples] for name, array in columns.items()}
+        return {name: ort_value(array, self.device) for name, array in arrays.items()}
+
+    def _shares(self, call: BoundCall) -> Iterator[float]:
+        """Bind chunks of samples to a call, or leave all of them, and yield their weight in the objective."""
+        if not self._size:
+            yield 1.0
+            return
+        n_samples, weights = len(self._data), self._data.weight_per_sample
+        counts = np.ones(n_samples) if weights is None else weights.astype(np.float64)
+        for start in range(0, n_samples, self._size):
+            samples = slice(start, min(start + self._size, n_samples))
+            if counts[samples].any():
+                call.bind(self._values(samples))
+                yield counts[samples].sum() / counts.sum()
+
+    def evaluate(self, weights: Mapping[str, np.ndarray], width: float = 0.0) -> tuple[float, np.ndarray]:
+        """Return the objective of all samples and its gradient, in float64."""
+        call = self._call(rounded=width > 0)
+        for name, array in weights.items():
+            self._weights[name].update_inplace(array)
+        self._width.update_inplace(np.array(width, dtype=self.task.graph.dtype))
+        value, gradient = 0.0, np.zeros(sum(array.size for array in weights.values()))
+        for share in self._shares(call):
+            call.function()
+            value += share * float(self._objective.numpy())
+            parts = [np.ravel(tensor.numpy()) for tensor in self._gradients]
+            gradient += share * np.concatenate(parts).astype(np.float64)
+        return value, gradient
+
+    def trial(self, *arguments: Any) -> tuple[dict, dict]:
+        """Return zeros, and objective and gradient at perturbed weights, since a minimum has none."""
+        self.start(*arguments)
+        random, perturbed = np.random.default_rng(0), {}
+        for name, array in arguments[2].items():
+            change = 0.1 * random.standard_normal(array.shape) * (1 + np.abs(array))
+            perturbed[name] = np.asarray(array + change, dtype=array.dtype)
+        value, gradient = self.evaluate(perturbed)
+        found = {"objective": np.array(value), "gradient": gradient}
+        return {name: np.zeros_like(array) for name, array in found.items()}, found
+
+
+def left_penalty(task: TrainingTask) -> BasePenalty:
+    """Return the penalty without the absolute values that the solver itself takes into account."""
+    penalty = task.objective.penalty
+    return penalty.without_absolute_values() if task.update.learning_rate.takes_absolute_values else penalty
+
+
+def _check_task(task: TrainingTask) -> None:
+    """Raise a PluginError if the objective is not smooth, or the model updates running statistics."""
+    solver, penalty = task.update.learning_rate, task.objective.penalty
+    if not all(part.smooth or part.roundable for part in left_penalty(task).parts()):
+        raise PluginError(
+            f"{type(solver).__name__} needs a smooth objective, but {penalty!r} is not smooth. Use an l2 "
+            f"penalty, or another learning rate.{limit_address('solvers-and-penalties')}"
+        )
+    if task.graph.statistics:
+        raise PluginError(
+            f"{type(solver).__name__} uses all samples at once, but the model has a BatchNormalization "
+            "in training mode, whose running statistics are updated for each batch. Use another learning "
+            "rate, such as LearningRateAdam, or set training_mode=0 in the file."
+            f"{limit_address('running-statistics')}"
+        )

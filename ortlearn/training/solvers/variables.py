@@ -1,0 +1,154 @@
+"""The weights of a task as the vector of a solver, and its coordinates."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from ...data.samples import Data
+from ...exceptions import PluginError
+from ..graphs.first_layers import Moments
+from ..graphs.rescaling import last_weights
+from ..optimisations.table_rows import TableRows
+from ..steps.base_step import BaseStep
+from .coordinates import Coordinates
+from .gradient_step import left_penalty
+
+__all__ = ["Variables"]
+
+Weights = Mapping[str, np.ndarray]
+
+
+class Variables:
+    """The weights of a step as one vector in float64, for trainings on some samples.
+
+    The vector leaves out the rows of tables that the samples do not look up, such as the values of leaves
+    that they do not reach: these rows have no gradient, and stay as they are.
+
+    Parameters
+    ----------
+    step : BaseStep
+        Step that computes objective and gradient.
+    weights : mapping of str to ndarray
+        Weights of the task, of any values.
+    data : Data
+        Samples, or the first ones if ``measured`` is given.
+    spread : float, default=1.0
+        Standard deviation of the labels, if scores have their scale.
+    measured : mapping of str to Moments, default=None
+        Moments of the features of all samples.
+    """
+
+    def __init__(
+        self,
+        step: BaseStep,
+        weights: Weights,
+        data: Data,
+        spread: float = 1.0,
+        measured: Mapping[str, Moments] | None = None,
+    ):
+        self.task = task = step.task
+        self.step = step = step.selected(data, [], weights)
+        self._rows = TableRows.of(task, data, weights) if measured is None else TableRows({}, {})
+        self._data, self._spread = self._rows.data(task, data, weights), spread
+        self._sizes = {name: array.shape for name, array in weights.items()}
+        self._shapes = {name: array.shape for name, array in self._rows.of_weights(weights).items()}
+        ends = [0, *itertools.accumulate(math.prod(self._shapes[name]) for name in self._names)]
+        self._slices = dict(zip(self._names, map(slice, ends, ends[1:]), strict=True))
+        if self._rows.rows:
+            self.step = type(step)(self._rows.task(task), step.device, step.n_jobs)
+        #: Coordinates that standardise the features.
+        self.coordinates = Coordinates(task, self._data, self._shapes, measured=measured)
+
+    def start(self, weights: Weights) -> None:
+        """Bind the samples to the step."""
+        self.step.start(self._data, [], self._rows.of_weights(weights))
+
+    @property
+    def has_kinks(self) -> bool:
+        """Whether the objective, without absolute values of weights, is not differentiable everywhere."""
+        loss = self.task.objective.loss
+        return not left_penalty(self.task).smooth or (loss is not None and loss.kinks)
+
+    @property
+    def lower(self) -> np.ndarray | None:
+        """Lower bounds of the vector, or None."""
+        not_negative = self.task.update.not_negative
+        if not not_negative:
+            return None
+        return self._per_element([0.0 if name in not_negative else -np.inf for name in self._names])
+
+    @property
+    def absolute(self) -> np.ndarray | None:
+        """Factors of the absolute values of weights, which :meth:`evaluate` omits; None if there are none."""
+        penalty = self.task.objective.penalty
+        factors = [
+            sum(part.absolute_factor for part in penalty.parts_for(is_intercept, name))
+            for name, is_intercept in self.task.graph.intercepts.items()
+        ]
+        return self._per_element(factors) if any(factors) else None
+
+    @property
+    def anchor(self) -> np.ndarray:
+        """Centers of the absolute values: zero, or the initial weights; not both for one weight."""
+        found = {}
+        for name, is_intercept in self.task.graph.intercepts.items():
+            parts = self.task.objective.penalty.parts_for(is_intercept, name)
+            anchors = [part.anchor for part in parts if part.absolute_factor]
+            if len({anchor is None for anchor in anchors}) > 1:
+                raise PluginError(
+                    f"The penalties of weight {name!r} have absolute values around zero and around its "
+                    "initial value, which a solver cannot combine. Use one of them."
+                )
+            zero = np.zeros(self._sizes[name])
+            found[name] = zero if not anchors or anchors[0] is None else anchors[0]
+        return self.pack(found)
+
+    @property
+    def units(self) -> np.ndarray:
+        """Unit of each element: the scale of the labels for weights of the last layer, else 1."""
+        last = last_weights(self.task)
+        return self._per_element([self._spread if name in last else 1.0 for name in self._names])
+
+    @property
+    def intercepts(self) -> np.ndarray:
+        """Whether each element belongs to an intercept."""
+        return self._per_element(list(self.task.graph.intercepts.values()))
+
+    @property
+    def _names(self) -> list[str]:
+        return self.task.graph.weights
+
+    def _per_element(self, values: list[Any]) -> np.ndarray:
+        """Return a value per weight, repeated for its elements."""
+        return np.repeat(values, [math.prod(self._shapes[name]) for name in self._names])
+
+    def pack(self, weights: Weights) -> np.ndarray:
+        """Return the vector of weights, in the order of the task."""
+        arrays = self._rows.of_weights(weights)
+        return np.concatenate([np.ravel(arrays[name]) for name in self._names], dtype=np.float64)
+
+    def unpack(self, vector: np.ndarray, weights: Weights) -> dict[str, np.ndarray]:
+        """Return the weights of a vector, in the type of the graph; other rows of tables are those given."""
+        return self._rows.whole(self._parts(vector), weights)
+
+    def standardised(self, weights: Weights) -> dict[str, np.ndarray]:
+        """Return weights for the given features, from weights for standardised features."""
+        return self.unpack(self.coordinates.weights(self.pack(weights)), weights)
+
+    def evaluate(self, vector: np.ndarray, width: float = 0.0) -> tuple[float, np.ndarray]:
+        """Return the objective of all samples and its gradient.
+
+        Absolute values of weights are omitted; other kinks are rounded if ``width`` is positive.
+        """
+        return self.step.evaluate(self._parts(vector), width)
+
+    def _parts(self, vector: np.ndarray) -> dict[str, np.ndarray]:
+        """Return the weights of a vector, with the rows of tables that it has."""
+        with np.errstate(over="ignore"):  # an overflow makes the objective non-finite, too
+            vector = vector.astype(self.task.graph.dtype)
+        return {name: vector[part].reshape(self._shapes[name]) for name, part in self._slices.items()}
