@@ -49,5 +49,11 @@ class Data:
         weights = self.sample_weight
         return weights if weights is None or weights.ndim == 1 else weights.mean(axis=1, dtype=np.float64)
 
+    @property
+    def total_weight(self) -> float:
+        """Sum of the weights of the samples, or their number."""
+        weights = self.weight_per_sample
+        return float(len(self) if weights is None else weights.sum(dtype=np.float64))
+
     def __len__(self) -> int:
         return self.X.shape[0]

@@ -32,7 +32,6 @@ __all__ = [
     "prepare",
     "read",
     "texts_of",
-    "weight_of",
 ]
 
 
@@ -46,12 +45,6 @@ def count_samples(
     counter = SampleCounter(is_classifier, of_file, one_by_one)
     counter.add(block)
     return counter.result(), form
-
-
-def weight_of(data: Data) -> float:
-    """Return the sum of the weights of samples."""
-    weights = data.weight_per_sample
-    return float(len(data)) if weights is None else float(weights.sum(dtype=np.float64))
 
 
 def read(reader: SourceReader, block: SampleBlock) -> Data:
@@ -103,7 +96,7 @@ class Evaluator:
 
 def mean_loss(evaluator: Evaluator, weights: Mapping[str, np.ndarray], data: Data) -> Mean:
     """Return the mean loss of a shard, under the name ``"loss"``."""
-    weight, loss = weight_of(data), 0.0
+    weight, loss = data.total_weight, 0.0
     if weight > 0:
         loss = evaluator.inference.with_weights(weights).mean_loss(data.X, data.y, data.sample_weight)
     return Mean({"loss": np.array(loss)}, weight)

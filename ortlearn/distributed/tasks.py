@@ -23,7 +23,6 @@ from ..training.divergence import Diverged, check_last
 from ..training.graphs.task import TrainingTask
 from ..training.steps.base_step import BaseStep
 from .averaging import Mean, merged
-from .readings import weight_of
 
 __all__ = ["LocalEpochs", "Outcome", "Program", "Report", "evaluate", "merge_outcomes", "train"]
 
@@ -167,7 +166,7 @@ def evaluate(
     started = time.perf_counter()
     with _started(program, "all samples", data, [], weights) as (step, _):
         value, gradient = step.evaluate(weights, width)
-    weight = weight_of(data)
+    weight = data.total_weight
     seconds = time.perf_counter() - started
     report = Report(shard, len(data), weight, (value,), seconds, worker_name())
     return Outcome(Mean({"value": np.array(value), "gradient": gradient}, weight), (report,))

@@ -12,6 +12,7 @@ from ..data.sample_blocks import SampleBlock
 from ..data.tables import Table
 from ..fitting.fitted_model import FittedModel
 from ..fitting.given import Call
+from ..fitting.scoring import dense_labels
 from ..fitting.source_counts import SourceTotals
 from ..fitting.start import Start
 from ..fitting.validation import BaseValidation, Validation
@@ -81,17 +82,14 @@ def score_block(
         return ScoreSums(np.array([np.average(losses, weights=counts)]), None, weight)
     predicted = model.predict(X)
     if kind == "accuracy":
-        right = np.asarray(_dense(predicted) == _dense(block.y)).reshape(len(block), -1).all(axis=1)
+        right = np.asarray(dense_labels(predicted) == dense_labels(block.y))
+        right = right.reshape(len(block), -1).all(axis=1)
         return ScoreSums(np.array([np.average(right, weights=counts)]), None, weight)
     y = np.asarray(block.y, dtype=np.float64).reshape(len(block), -1)
     errors = (y - predicted.reshape(y.shape)) ** 2
     labels = Moments()
     labels.add(y, counts)
     return ScoreSums(np.average(errors, axis=0, weights=counts), labels, weight)
-
-
-def _dense(y: Any) -> Any:
-    return y.toarray() if hasattr(y, "toarray") else np.asarray(y)
 
 
 def _score(problem: Problem, sums: ScoreSums) -> float:

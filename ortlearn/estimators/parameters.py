@@ -197,6 +197,10 @@ class Parameters(DisplayMixin, MetaEstimatorMixin, ParameterNames):
     def hoist(self, value: bool) -> None:
         self.precompute = value
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Restore the attributes of a pickle, whose parameters may have other names."""
+        super().__setstate__(_by_present_names(state))
+
     def set_params(self, **params: Any) -> Any:
         """Set parameters, including those of nested objects (``learning_rate__eta0``).
 

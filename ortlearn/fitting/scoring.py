@@ -15,7 +15,7 @@ from ..problem.problem import Problem
 from ..problem.samples import check_weights, flat_weights
 from ..targets.label_arrays import per_position, with_masked_labels
 
-__all__ = ["accuracy_of_positions", "r2_of_positions", "score_of", "takes_weights"]
+__all__ = ["accuracy_of_positions", "dense_labels", "r2_of_positions", "score_of", "takes_weights"]
 
 
 class Scored(Protocol):
@@ -51,7 +51,7 @@ def score_of(model: Scored, X: Any, y: Any, sample_weight: Any, predict: Callabl
     from sklearn.metrics import accuracy_score, r2_score  # slow import
 
     if model.problem.is_multilabel:
-        correct = (_dense(predict(X)) == _dense(y)).all(axis=1)
+        correct = (dense_labels(predict(X)) == dense_labels(y)).all(axis=1)
         return float(np.average(correct, weights=sample_weight))
     if scores is not None and scores.transformed is not None:
         return r2_score(y, model.transform(X), sample_weight=sample_weight)
@@ -149,5 +149,6 @@ def _weights(sample_weight: Any, y: Any) -> np.ndarray | None:
     return per_position(np.asarray(sample_weight, dtype=np.float64), np.shape(y))
 
 
-def _dense(y: Any) -> np.ndarray:
+def dense_labels(y: Any) -> np.ndarray:
+    """Return labels or predictions as an array."""
     return y.toarray() if issparse(y) else np.asarray(y)

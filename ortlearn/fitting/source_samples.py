@@ -93,10 +93,20 @@ def _weight_scale(problem: Problem, whole: SourceTotals) -> tuple[float, float]:
     return unit, total / unit / whole.n_rows
 
 
-class OneChunk:
+class LocalSamples:
+    """Samples whose training steps run in this process."""
+
+    #: Whether steps keep connections to other machines.
+    is_remote = False
+
+    def new_step(self, runtime: Runtime, task: TrainingTask, prepare: Any) -> Any:
+        """Return the training step of a task."""
+        return runtime.new_step(task)
+
+
+class OneChunk(LocalSamples):
     """All samples in memory: a source of one chunk."""
 
-    is_remote = False
     #: What is known of them without reading their arrays.
     summary = b""
 
@@ -119,10 +129,6 @@ class OneChunk:
         """Return the mean of the losses of all samples."""
         return runner.mean_loss(self._data.X, self._data.y, self._data.sample_weight)
 
-    def new_step(self, runtime: Runtime, task: TrainingTask, prepare: Any) -> Any:
-        """Return the training step of a task."""
-        return runtime.new_step(task)
-
     def passes(
         self, prepare: Callable[[Data], Data], data: Data, seed: int | None, version: int
     ) -> PassesInMemory:
@@ -130,11 +136,8 @@ class OneChunk:
         return PassesInMemory(data, seed, 0, version)
 
 
-class SourceSamples:
+class SourceSamples(LocalSamples):
     """All samples of a source."""
-
-    #: Whether steps keep connections to other machines.
-    is_remote = False
 
     def __init__(self, source: Source, whole: SourceTotals, batch_size: int, shuffle_buffer: int):
         self.whole = whole
@@ -180,10 +183,6 @@ class SourceSamples:
         """Validate samples, and convert them to the inputs of the graph."""
         return self._reader.read(block)
 
-    def new_step(self, runtime: Runtime, task: TrainingTask, prepare: Any) -> Any:
-        """Return the training step of a task."""
-        return runtime.new_step(task)
-
     def _chunks(self) -> Generator[Data, None, None]:
         """Yield all samples in chunks, not shuffled."""
         return prefetched(lambda: map(self.read, self.cut(self._source.blocks())))
@@ -202,8 +201,7 @@ class SourceSamples:
         """Return the mean of the losses of all samples."""
         total = weight = 0.0
         for data in self._chunks():
-            weights = data.weight_per_sample
-            share = float(len(data) if weights is None else weights.sum(dtype=np.float64))
+            share = data.total_weight
             if share > 0:
                 total += share * runner.mean_loss(data.X, data.y, data.sample_weight)
                 weight += share

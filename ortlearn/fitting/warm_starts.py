@@ -168,7 +168,7 @@ def setting_of(
     centers: dict[type, Callable[[Data], Weights]] = {
         PULLS[name]: partial(standardised, weights) for name, weights in start.others(step.task).items()
     }
-    shares = LeafShares.of(configuration, start.problem, step.task, data)
+    shares = LeafShares.of(start.problem, step.task, data)
     estimates = estimates or leaf_estimates(configuration, start, step.task, data)
     offset = _offset(configuration, start)
     if offset is not None and estimates is None:

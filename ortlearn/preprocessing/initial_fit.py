@@ -16,28 +16,29 @@ from sklearn.utils.metadata_routing import get_routing_for_object
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from ..models.registry import definition_or_default, find_definition, unwrapped
+from ..models.transformations.pipelines import working_steps
 from ..quiet import quiet
 from .columns import column_kind, other_kinds
-from .estimator_checks import target_tags
+from .estimator_checks import last_step, target_tags
 
 BLOCK = 2**16  # number of samples to search for classes at a time
 FEW_SAMPLES = 200  # number of samples for fits that determine shapes only
 
 
 def is_fitted(estimator: BaseEstimator) -> bool:
-    """Return whether an estimator, or the transformers and the last step of a pipeline, are fitted."""
-    last = final_step(estimator)
-    # scikit-learn only checks the last step of a pipeline, which may be fitted outside of it.
-    first = [step for _, step in estimator.steps[:-1]] if isinstance(estimator, Pipeline) else []
-    if not all(_passes_check(part) for part in [*filter(find_definition, first), last]):
-        return False
+    """Return whether an estimator, or all steps of a pipeline, which may be pipelines, are fitted."""
+    last = last_step(estimator)
+    last = estimator if last is None else last  # an ensemble without members is false
     # A Gaussian process passes the check without a fit, since it can predict: check its attributes.
     fitted = [name for name in vars(last) if name.endswith("_") and not name.startswith("_")]
-    return get_tags(last).requires_fit or bool(fitted)
+    return _passes_check(estimator) and (get_tags(last).requires_fit or bool(fitted))
 
 
 def _passes_check(estimator: Any) -> bool:
-    """Return whether ``check_is_fitted`` succeeds."""
+    """Return whether ``check_is_fitted`` succeeds, for all steps of a pipeline with a definition."""
+    if isinstance(estimator, Pipeline):  # scikit-learn only checks the last step, which may be fitted alone
+        steps = [step for _, step in working_steps(estimator)]
+        return all(map(_passes_check, [*filter(find_definition, steps[:-1]), *steps[-1:]]))
     try:
         check_is_fitted(estimator)
     except NotFittedError:
@@ -46,19 +47,20 @@ def _passes_check(estimator: Any) -> bool:
 
 
 def final_step(estimator: BaseEstimator) -> Any:
-    """Return the last step of a pipeline, whose X is :func:`after_steps`, or the estimator itself.
+    """Return the last step of a pipeline, or the estimator itself.
 
     It is what a fit of the pipeline fits, so steps of a nested pipeline are not searched. For questions about
-    the model that predicts, ``last_step`` searches them.
+    the model that predicts, whose X is :func:`after_steps`, ``last_step`` searches them.
     """
     return estimator.steps[-1][1] if isinstance(estimator, Pipeline) else estimator
 
 
 def after_steps(source: Any, X: Any) -> Any:
-    """Return X after the steps of a fitted pipeline before the last one."""
+    """Return X after the steps of a fitted pipeline, and of pipelines at its end, before the last one."""
     model = unwrapped(source)
-    steps = isinstance(model, Pipeline) and len(model.steps) > 1
-    return model[:-1].transform(X) if steps else X
+    if not isinstance(model, Pipeline):
+        return X
+    return after_steps(model.steps[-1][1], model[:-1].transform(X) if len(model.steps) > 1 else X)
 
 
 def _shape_parameters(estimator: BaseEstimator) -> Any:
@@ -107,7 +109,7 @@ def fit_clone(
     X, y, sample_weight = untouched(fitted, X, y, sample_weight)
     name = None if sample_weight is None else _weight_parameter(fitted)
     weights = {} if name is None else {name: sample_weight}
-    context = nullcontext() if within is None else within(final_step(fitted), y, sample_weight)
+    context = nullcontext() if within is None else within(last_step(fitted), y, sample_weight)
     with context, quiet(ConvergenceWarning) if shapes_only else nullcontext():
         try:
             return fitted.fit(X, y, **weights)

@@ -14,7 +14,8 @@ from sklearn.utils.class_weight import compute_sample_weight
 from ..losses import BaseLoss
 from ..models.capabilities import BoostedStages, capability_of
 from ..onnx_files.loading import is_onnx_source
-from ..preprocessing.initial_fit import after_steps, final_step, fit_clone, is_fitted
+from ..preprocessing.estimator_checks import last_step
+from ..preprocessing.initial_fit import after_steps, fit_clone, is_fitted
 from .automatic import is_same_loss
 from .configuration import Configuration
 from .objectives import check_task
@@ -35,7 +36,7 @@ def boosting_of(configuration: Configuration) -> BoostedStages | None:
         return None
     if loss is not None and loss.in_python:
         return None
-    model = final_step(source)
+    model = last_step(source)
     found = capability_of(model, BoostedStages)
     return found if found is not None and found.applies(model) else None
 
@@ -68,7 +69,7 @@ def fit_stages(
     """
     source, loss = configuration.source, configuration.loss
     weights = _class_weighted(configuration, y, sample_weight)
-    if loss is None or is_same_loss(loss, boosted.own_loss(final_step(source))):
+    if loss is None or is_same_loss(loss, boosted.own_loss(last_step(source))):
         options: Any = {"random_state": random_state, "classes": classes}
         return fit_clone(source, X, y, sample_weight=weights, **options)
     within = _stages(boosted, loss)
@@ -86,10 +87,10 @@ def fit_stages(
         part, labels_of_part, weights_of_part = parts
         model = fit_clone(source, part, labels_of_part, sample_weight=weights_of_part, **options)
         rows = after_steps(model, _safe_indexing(X, others))
-        scores[others] = np.reshape(boosted.scores_of(final_step(model), rows), (-1, 1))
+        scores[others] = np.reshape(boosted.scores_of(last_step(model), rows), (-1, 1))
     objective = StageObjective.of(loss, labels, weights, False)
     share = np.ones(len(labels)) if weights is None else weights
-    boosted.shift(final_step(fitted), objective.leaf_value(labels, scores, share))
+    boosted.shift(last_step(fitted), objective.leaf_value(labels, scores, share))
     return fitted
 
 

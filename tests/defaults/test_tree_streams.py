@@ -7,13 +7,14 @@ import pytest
 from sklearn.base import clone
 from sklearn.ensemble import (
     GradientBoostingClassifier,
+    GradientBoostingRegressor,
     HistGradientBoostingClassifier,
     RandomForestClassifier,
     RandomForestRegressor,
 )
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import MinMaxScaler, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 from ortlearn import OrtGradientOptimizer
@@ -50,6 +51,27 @@ def test_a_stream_follows_a_new_concept_in_bounded_size(name):
         for other in (trainer, again):
             other.partial_fit(X[2000:2100], NEW[2000:2100])
         np.testing.assert_array_equal(again.predict_proba(X), trainer.predict_proba(X))
+
+
+@pytest.mark.parametrize(
+    "model, options, n_calls",
+    [
+        (RandomForestClassifier(5, max_depth=4, random_state=0), {}, 2),
+        (GradientBoostingRegressor(n_estimators=5, random_state=0), {"learning_loss": "absolute_error"}, 0),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_trees_in_nested_pipelines_grow_as_in_flat_ones(model, options, n_calls):
+    scalers, found = (StandardScaler(), MinMaxScaler()), []
+    for source in (
+        make_pipeline(*scalers, model),
+        make_pipeline(scalers[0], make_pipeline(scalers[1], model)),
+    ):
+        trainer = OrtGradientOptimizer(source, random_state=0, **options)
+        for _ in range(n_calls):
+            trainer.partial_fit(X[:200], OLD[:200], classes=[0, 1])
+        found.append((trainer if n_calls else trainer.fit(X[:200], OLD[:200])).predict(X[200:400]))
+    np.testing.assert_array_equal(*found)
 
 
 def test_a_fitted_forest_keeps_its_trees_if_they_are_better():

@@ -113,6 +113,11 @@ def test_other_name_of_a_parameter(optimizer, diabetes):
     assert parameters["precompute"] is False and "hoist" not in parameters
     assert "precompute=False" in repr(model)
     assert clone(model).precompute is clone(model).hoist is False
+    state = model.__getstate__()
+    state["hoist"] = state.pop("precompute")  # as in a pickle of an earlier version
+    loaded = object.__new__(type(model))
+    loaded.__setstate__(state)
+    assert loaded.precompute is False and clone(loaded).precompute is False
     assert model.set_params(hoist=True).precompute is True
     model.hoist = False
     assert model.precompute is False

@@ -254,6 +254,12 @@ def test_fitted_model_after_an_unfitted_transformer():
     model = Ridge().fit(X, Y)
     assert not is_fitted(make_pipeline(StandardScaler(), model))
     assert is_fitted(make_pipeline("passthrough", FunctionTransformer(), StandardScaler().fit(X), model))
+    for scaler in (StandardScaler(), StandardScaler().fit(X)):  # the last step of each pipeline is fitted
+        for nested in (
+            make_pipeline(FunctionTransformer(), make_pipeline(scaler, model)),
+            make_pipeline(make_pipeline(scaler, FunctionTransformer()), model),
+        ):
+            assert is_fitted(nested) == hasattr(scaler, "mean_")
 
 
 def test_weight_read_in_a_body_only():

@@ -13,7 +13,6 @@ from ...data.samples import Data
 from ...losses import LogLoss
 from ...models.constraints.sets import ClosedSimplex
 from ...penalties import NoPenalty
-from ...problem.configuration import Configuration
 from ...problem.problem import Problem
 from ...training.graphs.task import TrainingTask
 from ...training.optimisations.table_rows import looked_up_tables
@@ -35,9 +34,7 @@ class LeafShares:
     feature: str  # feature with the leaf indices, of shape (n_samples, n_trees)
 
     @classmethod
-    def of(
-        cls, configuration: Configuration, problem: Problem, task: TrainingTask, data: Data
-    ) -> LeafShares | None:
+    def of(cls, problem: Problem, task: TrainingTask, data: Data) -> LeafShares | None:
         """Return the shares of a forest; None for other models, and for a given loss."""
         table, *others = task.graph.weights
         constraint = problem.trainable.constraints.get(table)
