@@ -29,18 +29,8 @@ class Variables:
     The vector leaves out the rows of tables that the samples do not look up, such as the values of leaves
     that they do not reach: these rows have no gradient, and stay as they are.
 
-    Parameters
-    ----------
-    step : BaseStep
-        Step that computes objective and gradient.
-    weights : mapping of str to ndarray
-        Weights of the task, of any values.
-    data : Data
-        Samples, or the first ones if ``measured`` is given.
-    spread : float, default=1.0
-        Standard deviation of the labels, if scores have their scale.
-    measured : mapping of str to Moments, default=None
-        Moments of the features of all samples.
+    ``data`` are the samples, or the first ones if the moments of all features are ``measured``. ``spread`` is
+    the standard deviation of the labels, if scores have their scale.
     """
 
     def __init__(
