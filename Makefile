@@ -26,10 +26,10 @@ unexport PYTHONDONTWRITEBYTECODE
 
 # Tests run in up to four processes, each with one BLAS and OpenMP thread, as more threads are slower.
 PARALLEL := -q -n auto --maxprocesses 4 --dist worksteal
-test test-slow test-others: export OMP_NUM_THREADS = 1
-test test-slow test-others: export OPENBLAS_NUM_THREADS = 1
+test test-slow test-rest test-others: export OMP_NUM_THREADS = 1
+test test-slow test-rest test-others: export OPENBLAS_NUM_THREADS = 1
 
-.PHONY: demo demo-dask test mutation faults fuzz audit test-slow test-others test-bridges test-runtimes test-openvino test-all test-3.10 test-3.11 test-3.12 test-3.13 test-3.14 lint format bench against-torch coverage real-files docs site dist sbom release-checks matrix clean
+.PHONY: demo demo-dask test mutation faults fuzz audit test-slow test-rest test-others test-bridges test-runtimes test-openvino test-all test-3.10 test-3.11 test-3.12 test-3.13 test-3.14 lint format bench against-torch coverage real-files docs site dist sbom release-checks matrix clean
 
 $(STAMP): setup.cfg pyproject.toml $(PLUGIN)
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -87,7 +87,11 @@ audit: $(STAMP)
 	.venv-audit/bin/pip-audit --strict --disable-pip --no-deps -r .venv-audit/requirements.txt
 
 test-slow: $(STAMP)
-	$(BIN)/python -m pytest -m "slow or rest" $(PARALLEL)
+	$(BIN)/python -m pytest -m "slow and not rest" $(PARALLEL)
+
+# Runs the cases of parametrised tests whose values other cases have too: all combinations.
+test-rest: $(STAMP)
+	$(BIN)/python -m pytest -m rest $(PARALLEL)
 
 # Tests training packages in Node and in a browser; skips Node without npm, and the browser without Chromium.
 test-runtimes: $(STAMP)

@@ -13,7 +13,7 @@ from sklearn import datasets
 from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
 
-from tests.covering import mark_rest
+from tests.covering import mark_cases
 
 
 def pytest_configure():
@@ -24,8 +24,8 @@ def pytest_configure():
 
 @pytest.hookimpl(tryfirst=True)  # before cases are chosen by their marks
 def pytest_collection_modifyitems(items):
-    """Skip tests whose packages are missing, and mark the cases that make test leaves to make test-slow."""
-    mark_rest(items)
+    """Skip tests whose packages are missing, and mark the cases that make test leaves to other commands."""
+    mark_cases(items)
     missing = []
     if not hasattr(onnxruntime.capi._pybind_state, "GradientGraphBuilder"):
         missing.append(("needs_training", "needs onnxruntime-training"))

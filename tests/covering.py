@@ -1,6 +1,6 @@
-"""Choice of the cases of parametrised tests that ``make test`` runs; ``make test-slow`` runs the rest."""
+"""Cases of parametrised tests that ``make test``, ``make test-slow`` and ``make test-rest`` run."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
@@ -8,34 +8,51 @@ import pytest
 
 T = TypeVar("T")
 #: Tests with these marks have a command of their own, which runs all cases.
-OWN_COMMAND = ("slow", "runtimes", "openvino", "gpu")
+OWN_COMMAND = ("runtimes", "openvino", "gpu")
 
 
-def mark_rest(items: Iterable[pytest.Item]) -> None:
-    """Mark the cases with ``rest`` that are neither covering nor chosen by ``sweep``."""
+def mark_cases(items: Iterable[pytest.Item]) -> None:
+    """Mark covering cases that ``sweep`` leaves out with ``slow``, and those not covering with ``rest``."""
     functions = defaultdict(list)
     for item in items:
         if hasattr(item, "callspec") and not any(map(item.get_closest_marker, OWN_COMMAND)):
-            functions[item.path, item.parent.nodeid, item.originalname].append(item)
-    for cases in functions.values():
-        kept = covering(cases, [item.callspec._idlist for item in cases])
+            is_slow = item.get_closest_marker("slow") is not None
+            functions[item.path, item.parent.nodeid, item.originalname, is_slow].append(item)
+    for (*_, is_slow), cases in functions.items():
         sweep = cases[0].get_closest_marker("sweep")
-        if sweep is not None:
-            kept = spread(kept, *sweep.args)
+        n, times = (sweep.args[0], sweep.kwargs.get("times", 1)) if sweep else (len(cases), 1)
+        # An id with a bar names two values.
+        values = [[name for part in item.callspec._idlist for name in part.split("|")] for item in cases]
+        kept = covering(cases, values, times)
         for item in set(cases).difference(kept):
             item.add_marker("rest")
+        if not is_slow:
+            for item in set(kept).difference(spread(kept, n)):
+                item.add_marker("slow")
 
 
-def covering(cases: Sequence[T], values: Sequence[Sequence[str]]) -> list[T]:
-    """Return cases in which each value of each parameter occurs; all cases of a single parameter."""
-    seen: set[tuple[int, str]] = set()
-    kept = []
-    for case, named in zip(cases, values, strict=True):
-        new = set(enumerate(named)) - seen
-        if new or not named:
-            kept.append(case)
-            seen |= new
-    return kept
+def covering(cases: Sequence[T], values: Sequence[Sequence[str]], times: int = 1) -> list[T]:
+    """Return cases in which each value of each parameter occurs ``times`` times, or as often as it can."""
+    having = defaultdict(list)
+    for i, named in enumerate(values):
+        for value in enumerate(named):
+            having[value].append(i)
+    parameters = sorted(having, key=lambda value: -sum(axis == value[0] for axis, _ in having))
+    used: Counter[tuple[int, str]] = Counter()
+    kept = {i for i, named in enumerate(values) if not named}
+
+    def uses(i: int) -> tuple[int, int]:
+        counts = [used[value] for value in enumerate(values[i])]
+        return sum(counts), i
+
+    for turn in range(times):
+        for value in parameters:
+            left = [i for i in having[value] if i not in kept]
+            if used[value] <= turn and left:
+                chosen = min(left, key=uses)
+                kept.add(chosen)
+                used.update(enumerate(values[chosen]))
+    return [cases[i] for i in sorted(kept)]
 
 
 def spread(cases: Sequence[T], n: int) -> list[T]:

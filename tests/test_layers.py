@@ -161,6 +161,7 @@ MODULES = list(modules())
 NAMES = {name for name, _, _ in MODULES}
 
 
+@pytest.mark.slow
 def test_imports():
     found = [
         problem(module, name)

@@ -86,6 +86,7 @@ def assert_trains_from_memory_map(folder, n_samples, n_columns, batch_size):
     np.testing.assert_array_equal(mapped, X)
 
 
+@pytest.mark.slow
 def test_memory_map_larger_than_a_chunk(tmp_path):
     n_samples = 9_000
     assert n_samples * 250 * 4 > LIMITS.chunk

@@ -60,6 +60,7 @@ def patched(source):
     return {node.lineno: package_of(node.args[0], packages) for node in calls}
 
 
+@pytest.mark.slow
 def test_tests_replace_no_internals():
     found = [
         f"{path.relative_to(ROOT)}:{line}: {package}"

@@ -39,6 +39,7 @@ def test_every_plugin_is_on_its_page(kind):
     assert sorted(headings + also) == sorted(names)
 
 
+@pytest.mark.slow
 @pytest.mark.sweep(3)
 @kinds
 def test_committed_page_is_up_to_date(kind):
@@ -75,6 +76,7 @@ class QuarticLoss(BaseLoss):
         return self.sum_outputs(op, op.Mul(op.Mul(square, square), self.factor))
 
 
+@pytest.mark.slow
 def test_plugin_of_another_distribution_is_shown(tmp_path):
     class Half(BaseSchedule):
         """Half of it."""
@@ -193,6 +195,7 @@ def test_picture_of_a_schedule_that_depends_on_losses():
     assert np.isclose(rates.lines[0].y[flat + 6], 0.1)
 
 
+@pytest.mark.slow
 def test_pictures_are_reproducible(tmp_path):
     picture = Picture([Panel("t", "x", "y", [Line([1, 2], [3, 4], "a", "o")], log=True)], "a line")
     draw(picture, tmp_path / "one.svg")

@@ -35,6 +35,7 @@ def test_no_package_is_over_its_budget():
     assert list(code_size.faults(code_size.budgets())) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("change", [{"losses": 1}, {"unknown": 10}])
 def test_faults_are_found(change):
     allowed = {**code_size.budgets(), **change}

@@ -32,6 +32,7 @@ def test_slopes_and_ratios():
     assert ratio([1.0, 30.0, 2.0], [2.0, 60.0, 1.0]) == 0.5
 
 
+@pytest.mark.slow
 def test_times_within_noise_are_not_resolved(tmp_path):
     times = {
         "ortlearn": [2.0, 2.0],

@@ -1,5 +1,7 @@
 """The benchmark of predictions."""
 
+import pytest
+
 from benchmarks import bench_predict as bench
 
 
@@ -19,6 +21,7 @@ def test_files_of_a_model():
     assert all(min(map(min, times)) > 0 and own > 0 for _, _, times, own in found)
 
 
+@pytest.mark.slow
 def test_outputs_agree_and_every_model_has_a_limit():
     X, _ = bench.data(50)
     for name in ("Ridge", "RandomForestClassifier, 100 trees", "MLPClassifier, 2 classes"):

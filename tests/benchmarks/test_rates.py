@@ -36,6 +36,7 @@ def test_diverging_training_has_infinite_losses(part):
     assert np.isinf(curve.mean).all() and curve.epochs == np.inf
 
 
+@pytest.mark.slow
 def test_tables_and_picture(part, tmp_path, capsys):
     found = {10: {0.1: rates.Curve(np.linspace(1, 0.1, 60)[None].repeat(3, axis=0), 1e-3)}}
     rates.print_table("batch size", found)

@@ -71,6 +71,7 @@ def test_a_crash_is_missing_from_the_targets():
     assert summary.missed()[0] == "One:main crashed at converts."
 
 
+@pytest.mark.slow
 def test_the_page_has_a_row_for_each_estimator_that_converts(summary):
     lines = page(summary).splitlines()
     remark = "other: onnxruntime-training: gradient of w \\| is off by 0.5"

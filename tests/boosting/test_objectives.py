@@ -72,6 +72,7 @@ def test_objectives_are_pickled_and_wrong_ones_refused():
         as_objective(lambda y, f: ((f - y) ** 2, 2 * (f - y)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("level", [0.1, 0.9])
 def test_quantiles_are_better_than_those_of_lightgbm(level):
     samples, y = make_friedman1(1500, noise=1.0, random_state=1)

@@ -85,6 +85,7 @@ def test_restart_recovers_faster_than_a_decayed_rate():
     assert scores["restart"] > scores[None] + 0.1
 
 
+@pytest.mark.slow
 def test_stop_by_drift_and_by_the_window():
     found = []
     monitors = [
@@ -192,6 +193,7 @@ def test_false_alarms_and_delay_of_the_detector():
     assert 45 < np.mean(delays) < 75
 
 
+@pytest.mark.slow
 def test_display_shows_score_and_drifts():
     plt = pytest.importorskip("matplotlib.pyplot")
     monitor = StreamMonitor(window=100)

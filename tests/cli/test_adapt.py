@@ -41,6 +41,7 @@ def test_adaptation_of_a_file(run, months, tmp_path):
     assert scores["accuracy"] > 0.85
 
 
+@pytest.mark.slow
 def test_exit_statuses(run, months):
     arguments = ("adapt", months / "model.skops")
     options = ("--label", "label", "--candidate", "refit")

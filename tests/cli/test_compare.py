@@ -107,6 +107,7 @@ def test_evaluate_model_that_is_not_trainable(run, tmp_path):
     assert scores == pytest.approx(same, abs=1e-6) and "roc_auc" in scores
 
 
+@pytest.mark.slow
 def test_compare(run, better, tmp_path):
     path, predicted = better
     frame = pd.read_csv("wine.csv")
@@ -135,6 +136,7 @@ def test_compare(run, better, tmp_path):
     assert written["row"].tolist() == rows.tolist() and written["new"].tolist() == predicted[rows].tolist()
 
 
+@pytest.mark.slow
 def test_compare_as_text(run, better):
     done = run("compare", "wine.skops", better[0], *WINE, "--by", "region", "--resamples", "20")
     assert (done.status, done.err) == (0, "")

@@ -27,6 +27,7 @@ def wines(tmp_path_factory):
     return folder
 
 
+@pytest.mark.slow
 def test_quantisation(run, wines, tmp_path):
     out = tmp_path / "small.onnx"
     given = ("compress", wines / "model.onnx", wines / "rows.csv", "--label", "label", "--to", "int8")

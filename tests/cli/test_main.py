@@ -19,6 +19,7 @@ def python(*arguments, code=None, **more):
     return subprocess.run(command, capture_output=True, text=True, timeout=120, **more)
 
 
+@pytest.mark.slow
 def test_as_a_program():
     done = python("--version")
     assert (done.returncode, done.stdout, done.stderr) == (0, f"ortlearn {__version__}\n", "")

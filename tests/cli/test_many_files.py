@@ -47,6 +47,7 @@ def test_commands_take_folders(folder, run, tmp_path):
     assert of_folder["scores"] == whole["scores"]
 
 
+@pytest.mark.slow
 def test_stream_equals_a_training_in_memory(folder, run, tmp_path):
     rate = ("--learning-rate", "Adam", "--no-keep-better", "--test", "wine.csv", "--json")
     outputs = [tmp_path / "whole.onnx", tmp_path / "parts.onnx"]

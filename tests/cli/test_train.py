@@ -103,6 +103,7 @@ def test_columns_that_a_pipeline_ignores_are_not_needed(run, tmp_path):
     assert result["unused_columns"] == run("evaluate", out, *arguments).result["unused_columns"] == ["city"]
 
 
+@pytest.mark.slow
 def test_column_names_are_kept_in_metadata(run, tmp_path):
     run("train", "wine.skops", *WINE, "--out", tmp_path / "1.onnx")
     frame = pd.read_csv("wine.csv")

@@ -31,6 +31,7 @@ def forest():
     return RandomForestClassifier(60, random_state=0).fit(X[:350], NAMES[y[:350]])
 
 
+@pytest.mark.slow
 @pytest.mark.sweep(2)
 @pytest.mark.parametrize("student", ["mlp:16", "linear", "trees:10x3", MLPClassifier((8, 8))])
 def test_students_of_a_forest(forest, student):
@@ -110,6 +111,7 @@ def networks():
     return found
 
 
+@pytest.mark.slow
 def test_onnx_files_and_hints():
     teacher, student = networks()
     data = X.astype(np.float32)
@@ -128,6 +130,7 @@ def test_onnx_files_and_hints():
         distill(big, student, data, None, hints={"h": "h"}, **options)
 
 
+@pytest.mark.slow
 def test_files_of_regressors():
     teacher, student = networks()
     for model in (teacher, student):
@@ -161,6 +164,7 @@ def test_other_teachers_are_fitted_on_parts():
     assert known and not is_unseen
 
 
+@pytest.mark.slow
 def test_answers_are_calibrated_on_unseen_samples(forest):
     """Means of trees are too cautious: a temperature below 1 has the lowest log loss."""
     data, labels = X[:350], NAMES[y[:350]]
@@ -182,6 +186,7 @@ def test_more_samples_keep_types_and_ranges():
     assert array.shape == (300, 8) and gap < 0.25
 
 
+@pytest.mark.slow
 def test_frames_of_several_types(forest):
     frame = pd.DataFrame(X, columns=list("abcdefgh")).assign(kind=NAMES[y])
     encoder = student_of_size("trees:20x3", frame, True, 0)
@@ -191,6 +196,7 @@ def test_frames_of_several_types(forest):
     assert found.facts["agreement"]["value"] > 0.9
 
 
+@pytest.mark.slow
 def test_a_student_is_quantised():
     data, labels = load_digits(return_X_y=True)
     teacher = RandomForestClassifier(30, random_state=0).fit(data[:1000], labels[:1000])
@@ -200,6 +206,7 @@ def test_a_student_is_quantised():
     assert abs(small.loss) < 0.03 and small.facts["integer kernels"]
 
 
+@pytest.mark.slow
 def test_bad_input(forest):
     for options, message in (
         ({"temperature": 0}, "temperature=0 must be positive"),

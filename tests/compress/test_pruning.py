@@ -39,6 +39,7 @@ def network():
     return make_pipeline(StandardScaler(), model).fit(X[:1000], y[:1000])
 
 
+@pytest.mark.slow
 def test_units_of_a_network(network):
     found = prune(network, X[:1000], y[:1000], sparsity=0.5, held_out=HELD, **FAST)
     sizes = [coef.shape for coef in found.model[-1].coefs_]
@@ -77,6 +78,7 @@ def test_max_loss(network):
     assert nothing.loss == pytest.approx(0, abs=0.02)
 
 
+@pytest.mark.slow
 def test_regression_network():
     data, target = make_friedman1(300, random_state=0)
     model = MLPRegressor(hidden_layer_sizes=(40,), max_iter=60, learning_rate_init=0.01, random_state=0)
@@ -166,6 +168,7 @@ def test_channels_without_effect_change_nothing():
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_channels_of_a_file():
     images, model = X.reshape(-1, 1, 8, 8).astype(np.float32) / 16, convolution()
     options = {"sparsity": 0.5, "held_out": (images[600:], y[600:]), "max_iter": 8, "steps": 2}

@@ -190,6 +190,7 @@ def test_the_trained_graph_equals_the_file(last):
         )
 
 
+@pytest.mark.slow
 def test_a_trained_file_trains_on(tmp_path):
     """A quantised file is one of those that the estimators train straight through."""
     found = quantize(network("gemm"), X["gemm"], held_out=(X["gemm"], None))

@@ -44,6 +44,7 @@ def test_classifier(network):
     assert (predictions == HELD[1]).mean() == pytest.approx(found.scores["accuracy"]["new"]["value"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("labels", [True, False])
 def test_training_improves_few_levels(network, labels):
     """With labels, and with the answers of the float model alone."""
@@ -57,6 +58,7 @@ def test_training_improves_few_levels(network, labels):
     assert (old["coefs_0_scale"] != new["coefs_0_scale"]).all() and (new["coefs_0_scale"] > 0).all()
 
 
+@pytest.mark.slow
 def test_scales_alone(network):
     before = quantize(network, X[:1200], y[:1200], held_out=HELD)
     after = quantize(network, X[:1200], y[:1200], held_out=HELD, grade="scales", **FEW)
@@ -70,6 +72,7 @@ def test_scales_alone(network):
     )
 
 
+@pytest.mark.slow
 def test_regression():
     data, target = make_friedman1(300, random_state=0)
     model = MLPRegressor(hidden_layer_sizes=(32,), max_iter=100, random_state=0, learning_rate_init=0.01).fit(
@@ -80,6 +83,7 @@ def test_regression():
         assert found.metric == "r2" and found.loss < 0.02 and found.facts["integer kernels"]
 
 
+@pytest.mark.slow
 def test_the_gate_keeps_the_most_sensitive_layers_in_float():
     """A layer with one huge weight per channel has hardly any levels left for the others."""
     rng = np.random.default_rng(0)
@@ -125,6 +129,7 @@ def test_other_operators_stay_in_float_by_name():
     assert "alpha" in found.layers["y"]
 
 
+@pytest.mark.slow
 def test_dynamic_shapes():
     """Only the ranks of inputs and outputs are known."""
     text = """<ir_version: 8, opset_import: ["": 17]> g (float[N,C,H,W] x) => (float[N,K] y)

@@ -20,6 +20,7 @@ def blocks_of(sizes, kind):
         yield SampleBlock(kind(X), np.arange(start, stop), np.arange(start, stop) / 2, f"rows {start}")
 
 
+@pytest.mark.slow
 @given(SIZES, st.integers(1, 20), st.integers(0, 30), st.sampled_from([np.asarray, csr_matrix, list]))
 def test_chunks_are_the_rows_in_order(sizes, size, skipped, kind):
     chunks = list(cut(blocks_of(sizes, kind), size, skipped=skipped))

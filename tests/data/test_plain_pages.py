@@ -155,6 +155,7 @@ def test_other_files_are_left_to_pyarrow(tmp_path, form):
     assert rows_of(path) == rows_of_pyarrow(path)
 
 
+@pytest.mark.slow
 def test_nulls_are_left_to_pyarrow(tmp_path):
     path = write(tmp_path, table(nulls=5))
     assert sum(map(len, plain(path))) == N_ROWS  # a column without nulls is plain
@@ -188,6 +189,7 @@ def test_pyarrow_continues_after_the_last_plain_row(tmp_path):
     assert rows_of(path) == rows_of_pyarrow(path)
 
 
+@pytest.mark.slow
 @pytest.mark.sweep(1)
 @np.errstate(invalid="ignore")  # damaged numbers are cast
 @pytest.mark.parametrize("second", [np.float32, np.float64])

@@ -70,6 +70,7 @@ def test_resumption_continues_with_it(tmp_path):
         trainer(10, max_iter=4).fit_stream(blocks(2_000), resume_from=tmp_path / "epoch-000002.zip")
 
 
+@pytest.mark.slow
 def test_candidates_of_a_joint_search_have_it():
     scores = []
     for size in ("auto", 10):

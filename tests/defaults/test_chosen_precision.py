@@ -11,6 +11,7 @@ from ortlearn import OrtGradientOptimizer
 from ortlearn.exceptions import PrecisionWarning
 
 
+@pytest.mark.slow
 @pytest.mark.sweep(2)
 @pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.parametrize("rounded", ["features", "labels", "predictions"])

@@ -25,6 +25,7 @@ def cut(size, X, y):
     return lambda: ((X[start : start + size], y[start : start + size]) for start in range(0, len(X), size))
 
 
+@pytest.mark.slow
 @pytest.mark.sweep(1)
 def test_automatic_rate_for_any_scale(optimizer, rows):
     """Features drift by five standard deviations, so moments must be computed on all rows."""
@@ -41,6 +42,7 @@ def test_automatic_rate_for_any_scale(optimizer, rows):
     assert again.train_losses_ == found.train_losses_
 
 
+@pytest.mark.slow
 def test_starting_weights_are_kept_if_training_is_worse(optimizer, rows):
     X, y = rows
     fitted = LogisticRegression(C=1e6, max_iter=1000).fit(X, y)

@@ -29,6 +29,7 @@ def warm_start(fitted, X, y, loss, sample_weight=None, **options):
     return OrtGradientOptimizer(fitted, learning_loss=loss, **options).fit(X, y, sample_weight)
 
 
+@pytest.mark.slow
 @pytest.mark.sweep(2)
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("model, quantile", list(zip(MODELS, [0.1, 0.9] * 4, strict=False)))

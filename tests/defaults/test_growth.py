@@ -144,6 +144,7 @@ def grown(request):
     return model, OrtGradientOptimizer(model, warm_start=True, random_state=0).fit(*NEW)
 
 
+@pytest.mark.slow
 @pytest.mark.sweep(2)
 def test_splits_on_other_features_are_added(grown):
     model, trainer = grown
@@ -154,6 +155,7 @@ def test_splits_on_other_features_are_added(grown):
     assert trainer.loss_ is not None and trainer.n_iter_ >= 0
 
 
+@pytest.mark.slow
 def test_grown_model_predicts_the_same_in_every_format(grown, tmp_path):
     model, trainer = grown
     X = TEST[0].astype(np.float32)
@@ -173,6 +175,7 @@ def test_grown_model_predicts_the_same_in_every_format(grown, tmp_path):
         np.testing.assert_array_equal(other.predict_proba(X), expected)
 
 
+@pytest.mark.slow
 @pytest.mark.sweep(1)
 @pytest.mark.filterwarnings("ignore::ortlearn.exceptions.StartKeptWarning")
 def test_training_of_a_grown_model_continues(grown):
@@ -198,6 +201,7 @@ def frame(X):
     return pd.DataFrame(X * 100 + 7, columns=list("abcdef"))
 
 
+@pytest.mark.slow
 def test_final_step_of_a_pipeline_grows():
     names = np.array(["no", "yes"])
     model = make_pipeline(StandardScaler(), BOOSTED[0]).fit(frame(OLD[0]), names[OLD[1]])
@@ -212,6 +216,7 @@ def test_final_step_of_a_pipeline_grows():
     assert len(model[-1].estimators_) == 10
 
 
+@pytest.mark.slow
 def test_validation_data_decide():
     trainer = OrtGradientOptimizer(BOOSTED[0].fit(*OLD), warm_start=True, random_state=0)
     trainer.fit(*NEW, X_val=TEST[0][:300], y_val=TEST[1][:300])
@@ -238,6 +243,7 @@ def test_models_without_growth():
     assert [trainer.to_sklearn().n_estimators for trainer in (same_rows, chosen, one, named)] == [10] * 4
 
 
+@pytest.mark.slow
 def test_a_forest_takes_in_trees_of_samples_that_lack_a_class():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(900, 4))

@@ -39,6 +39,7 @@ def kept(model, samples, **options):
     return trainer.fit(*samples).start_kept_
 
 
+@pytest.mark.slow
 @pytest.mark.sweep(2)
 @pytest.mark.filterwarnings("ignore::ortlearn.exceptions.StartKeptWarning")
 @pytest.mark.parametrize("model", NETS, ids=lambda model: type(model).__name__)
@@ -49,6 +50,7 @@ def test_fitted_samples_are_recognised(model):
     assert kept(FrozenEstimator(model), OLD)
 
 
+@pytest.mark.slow
 @pytest.mark.sweep(1)
 @pytest.mark.filterwarnings("ignore::ortlearn.exceptions.StartKeptWarning")
 @pytest.mark.parametrize("model", [BOOSTED, TREES], ids=lambda model: type(model).__name__)
@@ -100,6 +102,7 @@ def test_members_are_not_trained_together():
     np.testing.assert_allclose(trainer.predict(data[0]), model.predict(data[0]), rtol=1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_outputs_given_to_a_transformer_are_not_seen_by_its_fit():
     X = np.random.default_rng(0).uniform(size=(80, 4))

@@ -31,6 +31,7 @@ MODELS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.sweep(1)
 @pytest.mark.parametrize("name", MODELS)
 def test_a_stream_follows_a_new_concept_in_bounded_size(name):
@@ -97,6 +98,7 @@ def test_a_share_of_new_trees_in_bounded_size(share):
     assert len(own) <= 30 and n_new == round(share * len(own)) and found.n_estimators == len(own)
 
 
+@pytest.mark.slow
 @pytest.mark.sweep(1)
 @pytest.mark.parametrize(
     "wrap, options",
@@ -137,6 +139,7 @@ class Recorder:
         self.calls.append("teardown")
 
 
+@pytest.mark.slow
 def test_a_call_of_a_stream_of_trees_is_an_epoch(capsys):
     recorder, model = Recorder(), RandomForestClassifier(5, random_state=0)
     options = {"early_stopping": True, "n_iter_no_change": 2, "tol": 10.0, "verbose": 1, "random_state": 0}

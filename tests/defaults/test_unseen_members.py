@@ -134,6 +134,7 @@ def test_trees_leave_out_samples_if_bags_would_have_all(kind):
     assert named[3].members is None
 
 
+@pytest.mark.slow
 @pytest.mark.sweep(1)
 @pytest.mark.parametrize(
     "model, options",

@@ -23,6 +23,7 @@ OPTIMIZERS = [OrtGradientOptimizer, OrtGradientForwardBackwardOptimizer]
 WINE = load_wine(return_X_y=True)
 
 
+@pytest.mark.slow
 @pytest.mark.sweep(1)
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
 def test_good_model_on_unscaled_features(optimizer):
@@ -78,6 +79,7 @@ def test_a_kept_start_is_explained_by_its_losses():
         OrtGradientOptimizer(Ridge().fit(X, y), **options).fit(X, y)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_flexible_models_are_compared_on_held_out_samples():
     X, y = WINE

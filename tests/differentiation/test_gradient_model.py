@@ -262,6 +262,7 @@ def test_text_is_stable():
     assert graph_to_text(onx) == graph_to_text(gradient_model(parse(SQUARES), "y", ["w"]))
 
 
+@pytest.mark.slow
 def test_work_grows_linearly_with_the_number_of_nodes():
     def calls(length):
         count = 0

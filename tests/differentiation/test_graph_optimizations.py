@@ -112,6 +112,7 @@ def check(record, opset, dtype, symbolic, exchanges):
     return 1
 
 
+@pytest.mark.slow
 @pytest.mark.sweep(2)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("exchanges", EXCHANGES)

@@ -76,6 +76,7 @@ def in_float64(record):
     return model, onx, feeds, run(onx, feeds), names
 
 
+@pytest.mark.sweep(330)
 @pytest.mark.parametrize("record", CASES)
 def test_finite_differences(record):
     check_gradient_rule(
@@ -175,6 +176,7 @@ def without_dimensions(model):
     return model
 
 
+@pytest.mark.sweep(110)
 @pytest.mark.parametrize("record", CASES)
 def test_unknown_dimensions(record):
     known, _, feeds, expected, names = in_float64(record)

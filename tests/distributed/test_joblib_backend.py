@@ -47,6 +47,7 @@ def test_search_has_the_results_of_one_machine(client, samples):
     np.testing.assert_array_equal(there.decision_function(samples[0]), alone.decision_function(samples[0]))
 
 
+@pytest.mark.slow
 def test_scattered_arrays(client, samples):
     alone = cross_val_score(trainer(), *samples, cv=3)
     with parallel_config(backend="dask", scatter=list(samples)):

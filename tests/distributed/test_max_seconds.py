@@ -10,6 +10,7 @@ from tests.distributed.shards import cut, same_bits
 SIZES = [250, 200, 150]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("model", "options"),
     [

@@ -68,6 +68,7 @@ def test_one_shard_equals_one_machine(client, regression, estimator, options, we
     assert np.array_equal(found.predict(X), local.predict(X))
 
 
+@pytest.mark.slow
 @pytest.mark.sweep(1)
 @pytest.mark.parametrize("sync_every", ["5 batches", "1 batch"])
 def test_one_shard_equals_one_machine_with_several_rounds_per_epoch(client, regression, sync_every):
@@ -111,6 +112,7 @@ def test_round_averages_the_trainings_of_shards(client, regression):
         np.testing.assert_allclose(array, weights[name].reshape(array.shape), rtol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.sweep(1)
 @pytest.mark.parametrize("sync_every", [1, 3, "4 batches"])
 def test_result_is_independent_of_the_number_of_workers(client, regression, sync_every):
@@ -176,6 +178,7 @@ def test_invalid_sync_every_is_rejected(client, regression, sync_every):
         model.fit(cut(X, [600]), cut(y, [600]))
 
 
+@pytest.mark.slow
 def test_round_of_two_epochs_averages_once(client, regression):
     X, y = regression
     sizes = [200, 200, 200]
@@ -198,6 +201,7 @@ def test_schedules_based_on_losses_need_one_epoch_per_round(client, regression):
         model.fit(cut(X, [300, 300]), cut(y, [300, 300]))
 
 
+@pytest.mark.slow
 def test_history_has_columns_for_rounds_shards_and_workers(client, regression):
     X, y = regression
     model = DaskOrtGradientOptimizer(
@@ -212,6 +216,7 @@ def test_history_has_columns_for_rounds_shards_and_workers(client, regression):
         assert record["worker_rows"].keys() <= client.scheduler_info()["workers"].keys()
 
 
+@pytest.mark.slow
 @pytest.mark.sweep(1)
 @pytest.mark.parametrize(
     "estimator, rate", [(network(), "Adam"), (network(), "auto"), (LinearRegression(), 0.01)]
@@ -262,6 +267,7 @@ def test_starting_weights_are_kept_if_validation_loss_on_workers_is_lower(client
         assert not better.fit(*rows, X_val=held_out[0], y_val=held_out[1]).start_kept_
 
 
+@pytest.mark.slow
 def test_large_weights_cause_no_dask_warning(client):
     """Weights of 120 KB, above a threshold that is lower than Dask's."""
     rng = np.random.default_rng(0)
@@ -275,6 +281,7 @@ def test_large_weights_cause_no_dask_warning(client):
         assert np.isfinite(model.score(X, y))
 
 
+@pytest.mark.slow
 def test_divergence_names_the_partition(client, regression):
     X, y = regression
     X = X.copy()
@@ -371,6 +378,7 @@ def test_few_updates_of_shards_cause_a_warning(client, regression):
     assert "set batch_size=2, multiply the learning rate by 2, or increase max_iter." in text
 
 
+@pytest.mark.slow
 @pytest.mark.sweep(1)
 @pytest.mark.parametrize(
     "options",

@@ -99,6 +99,7 @@ def test_names():
     assert not {path: errors for path, errors in found.items() if errors}
 
 
+@pytest.mark.slow
 def test_members():
     found = {
         path: errors_of(path, () if needs_sections(path) and not overrides(cls, name) else SECTIONS)

@@ -3,6 +3,8 @@
 import ast
 import re
 
+import pytest
+
 from tests.docs.pages import DOCS, GENERATED, ROOT, Page, each, pages
 
 PAGES = pages()
@@ -79,6 +81,7 @@ def test_all_pages_can_be_read():
     assert sum(page.words() for page in PAGES) <= ALL
 
 
+@pytest.mark.slow
 @every_page
 def test_tests_named_by_a_page_exist(page):
     for match in filter(None, map(TEST.match, page.code())):

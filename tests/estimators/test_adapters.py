@@ -197,6 +197,7 @@ def test_weights_trained_without_adapter(optimizer):
     assert {name for name in before if before[name].tobytes() != after[name].tobytes()} == {"wq", "lb"}
 
 
+@pytest.mark.slow
 def test_training_improves_and_continues(optimizer):
     X, y = rows(n=200)
     trainer = optimizer(
@@ -288,6 +289,7 @@ def test_nested_parameters():
         OrtGradientOptimizer(network_file("perceptron"), lora=4).set_params(lora__rank=2)
 
 
+@pytest.mark.slow
 def test_pickled_and_saved(tmp_path, optimizer):
     X, y = rows()
     trainer = optimizer(network_file("transformer"), lora=LoRA(2, target="/enc"), max_iter=2, random_state=0)

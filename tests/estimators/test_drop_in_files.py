@@ -105,6 +105,7 @@ CLASSIFIERS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.sweep(2)
 @pytest.mark.filterwarnings("ignore:.*probability.*:FutureWarning")
 @pairwise(name=CLASSIFIERS, labels=["numbers", "texts"], zipmap=[True, False, "columns"])

@@ -95,6 +95,7 @@ USES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.sweep(1)
 @pytest.mark.parametrize("use", list(USES))
 @pytest.mark.filterwarnings("ignore:LearningRateLBFGS stopped")
@@ -116,6 +117,7 @@ def test_sessions_of_the_parent_can_be_deleted(fitted):
     in_child(lambda: in_child(lambda: _drop(fitted)))
 
 
+@pytest.mark.slow
 def test_pool_of_forked_processes(fitted):
     expected = fitted.predict(X)
     with multiprocessing.get_context("fork").Pool(2) as pool:
@@ -127,6 +129,7 @@ def test_pool_of_forked_processes(fitted):
         np.testing.assert_allclose(trained.get(LIMIT).predict(X), expected, rtol=1e-3, atol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.sweep(2)
 @pytest.mark.parametrize("gradient", ["rules", pytest.param("ort", marks=pytest.mark.needs_training)])
 def test_forward_and_backward(gradient, fitted):

@@ -78,6 +78,7 @@ def test_message_is_the_same_everywhere(name, tmp_path):
         assert message(call, *rows, tmp_path) == expected, door
 
 
+@pytest.mark.slow
 @pytest.mark.needs_callbacks
 def test_message_in_a_resumed_search(tmp_path):
     X, y = np.random.default_rng(1).standard_normal((ROWS, 2)), np.arange(ROWS) % 2

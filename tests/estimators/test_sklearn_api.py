@@ -27,6 +27,7 @@ def test_pipeline(optimizer, diabetes):
     assert is_regressor(pipeline) and not is_classifier(pipeline)
 
 
+@pytest.mark.slow
 @pytest.mark.sweep(1)
 def test_grid_search(optimizer, diabetes):
     X, y = diabetes
@@ -132,6 +133,7 @@ def test_other_name_of_a_parameter(optimizer, diabetes):
         model.set_params(hoist="no").fit(*diabetes)
 
 
+@pytest.mark.slow
 def test_wrapped_estimator_is_not_changed(optimizer, diabetes):
     X, y = diabetes
     given = [Ridge(), Ridge().fit(X, y), make_pipeline(StandardScaler(), Ridge())]

@@ -119,6 +119,7 @@ def test_float64_from_end_to_end(both, wine, name):
         )
 
 
+@pytest.mark.slow
 @pytest.mark.needs_training
 @pytest.mark.parametrize("probability", [False, True])
 def test_both_gradients_give_the_same_weights(wine, probability):
@@ -133,6 +134,7 @@ def test_both_gradients_give_the_same_weights(wine, probability):
         np.testing.assert_allclose(other[name], array, rtol=1e-4, atol=1e-5, err_msg=name)
 
 
+@pytest.mark.slow
 def test_weights_of_the_fitted_estimator(wine):
     X, y = wine
     model = SVC(probability=True, random_state=0).fit(X, y)

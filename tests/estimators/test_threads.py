@@ -70,6 +70,7 @@ def weights(trained):
     return {name: array.tobytes() for name, array in trained.trained_coef_.items()}
 
 
+@pytest.mark.slow
 @pytest.mark.sweep(1)
 @pytest.mark.parametrize("n_jobs", [None, 2])
 def test_eight_fits_at_once(n_jobs, case):
@@ -81,6 +82,7 @@ def test_eight_fits_at_once(n_jobs, case):
         assert weights(trained) == expected
 
 
+@pytest.mark.slow
 @pytest.mark.sweep(2)
 @pytest.mark.parametrize("repeat", range(3))
 def test_one_model_in_many_threads(repeat, case):

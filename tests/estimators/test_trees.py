@@ -219,6 +219,7 @@ def test_forest_after_other_steps():
     assert model.train_losses_[-1] < model.train_losses_[0]
 
 
+@pytest.mark.slow
 def test_training_a_random_forest_lowers_the_validation_loss(diabetes_units):
     X, X_test, y, y_test = train_test_split(*diabetes_units, test_size=0.3, random_state=0)
     fitted = RandomForestRegressor(100, max_depth=2, max_features=0.3, random_state=0).fit(X, y)

@@ -119,6 +119,7 @@ def test_validation_uses_the_averages(optimizer, diabetes_units):
     np.testing.assert_allclose(model.validation_losses_[-1], model.losses(X[300:], y[300:]).mean(), rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_averages_are_kept_with_the_best_epoch(optimizer, diabetes_units):
     X, y = diabetes_units
     network = MLPRegressor(hidden_layer_sizes=(16,), max_iter=1, random_state=0)

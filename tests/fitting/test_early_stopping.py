@@ -50,6 +50,7 @@ def test_best_weights_are_kept(optimizer, overfitting):
     same_weights(model, short)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("patience, tol", [(3, 0.0), (5, 0.01)])
 def test_patience_and_tolerance(patience, tol, overfitting):
     (X, y), (X_val, y_val) = overfitting

@@ -133,6 +133,7 @@ def test_memory_maps_and_sparse_data(optimizer, rows, tmp_path):
     same(in_memory, optimizer(LogisticRegression(), **options).fit_stream(sparse, y, shuffle_buffer=100))
 
 
+@pytest.mark.slow
 @pytest.mark.sweep(1)
 def test_types_of_labels(optimizer, rows):
     X, _, _ = rows
@@ -166,6 +167,7 @@ def test_pipeline_is_fitted_on_the_first_buffer(optimizer, rows):
     same(whole.fit(X, y), whole.fit_stream(cut(10, X, y)))
 
 
+@pytest.mark.slow
 @pytest.mark.sweep(1)
 def test_validation_on_another_source(optimizer, rows):
     X, y, _ = rows
@@ -209,6 +211,7 @@ def test_columns_of_a_parquet_folder(optimizer, rows, tmp_path, encoding):
     same(optimizer(LogisticRegression(), **options).fit(frame[[*names, "weight"]], y), several)
 
 
+@pytest.mark.slow
 def test_columns_of_text(optimizer, rows, tmp_path):
     pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     X, y, _ = rows

@@ -41,6 +41,7 @@ def same(first, second):
     assert records[0] == records[1]
 
 
+@pytest.mark.slow
 @pytest.mark.sweep(3)
 @pytest.mark.parametrize("shuffle", [False, True])
 @pytest.mark.parametrize(
@@ -60,6 +61,7 @@ def test_resumed_training_is_bitwise_equal(optimizer, rows, shuffle, failing):
         model.fit_stream(Batches(*rows), resume_from=model)
 
 
+@pytest.mark.slow
 @pytest.mark.sweep(1)
 def test_automatic_rate_with_early_stopping(optimizer, rows):
     """Standardisation, patience and best weights are resumed, too."""

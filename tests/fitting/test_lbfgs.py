@@ -80,6 +80,7 @@ def test_objective_equals_scikit_learns(name, weighted, dtype, optimizer, reques
     assert type(ours.learning_rate_) is LearningRateLBFGS
 
 
+@pytest.mark.slow
 def test_both_estimators_agree(both, diabetes_units):
     X, y = diabetes_units
     first, second = (

@@ -53,6 +53,7 @@ def test_standardised_weights_are_not_rounded_between_calls(model, average, opti
         np.testing.assert_array_equal(steps.trained_coef_[name], array)
 
 
+@pytest.mark.slow
 def test_order_of_samples_is_continued(optimizer, wine):
     X, y = wine
     options = {"learning_rate": 0.05, "random_state": 0}

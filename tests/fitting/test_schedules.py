@@ -87,6 +87,7 @@ def test_fit_restarts_the_schedule(optimizer, diabetes_units):
     assert model.partial_fit(X, y).fit(X, y).train_losses_ == first
 
 
+@pytest.mark.slow
 def test_search(optimizer, diabetes_units):
     X, y = diabetes_units
     rate = LearningRateAdam(eta0=0.1, learning_rate=CosineSchedule(period=5))

@@ -32,6 +32,7 @@ def test_every_call_is_validated(optimizer):
     assert not model.stopped_
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scoring", ["loss", None])
 def test_training_stops_without_improvement_in_the_window(optimizer, scoring):
     """The documented rule is applied to the measured scores."""
@@ -74,6 +75,7 @@ def test_averages_and_states_of_the_best_call_are_kept(optimizer):
         np.testing.assert_array_equal(array, again.get_weights()[name])
 
 
+@pytest.mark.slow
 def test_window_is_saved(optimizer, tmp_path):
     options = {"early_stopping": True, "n_iter_no_change": 4, "tol": 0.0, "learning_rate": "Adam"}
     whole = optimizer(LogisticRegression(), **options, **OPTIONS)

@@ -97,6 +97,7 @@ def test_both_estimators_agree(both, file):
         np.testing.assert_allclose(array, two.trained_coef_[name], rtol=1e-4, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_tools_of_scikit_learn(optimizer, file, tmp_path):
     X, y = file.samples(90, dtype_of(file))
     model = trainer(optimizer, file, max_iter=2, early_stopping=True, batch_size=8)

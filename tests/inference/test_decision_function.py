@@ -122,6 +122,7 @@ def test_raw_scores_without_decision_function():
 LABELS = np.stack([TWO, THREE > 0], axis=1).astype(int)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wrap", [OneVsRestClassifier, ClassifierChain])
 def test_multilabel(wrap):
     for member in (logistic(), LinearSVC(), boosting()):

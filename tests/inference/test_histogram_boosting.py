@@ -39,6 +39,7 @@ def test_float64_after_scaling():
     np.testing.assert_allclose(model.predict(X), fitted.predict(X), rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_float64_with_other_members():
     X, y = DIABETES
     members = [
@@ -50,6 +51,7 @@ def test_float64_with_other_members():
     np.testing.assert_allclose(model.predict(X), fitted.predict(X), rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_default_type_without_scaling():
     # With more than 255 distinct values per column, thresholds are values of samples.
     X, y = CANCER

@@ -21,6 +21,7 @@ def results(model, X, y):
     return [*(getattr(model, name)(X) for name in methods), model.losses(X, y), model.score(X, y)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name, named", [("pixels", True), ("pixels", False), ("forecast", False)])
 def test_positions(name, named):
     """The results of many samples are those of a few, repeated."""
@@ -44,6 +45,7 @@ def test_positions(name, named):
     assert score == pytest.approx(few_score, rel=1e-4)
 
 
+@pytest.mark.slow
 def test_sparse_matrices(optimizer):
     """Chunks that are made dense have a limited size."""
     X = random_array((600, 20_000), density=0.04, format="csr", random_state=0)

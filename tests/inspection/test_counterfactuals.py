@@ -28,6 +28,7 @@ def boundary(rows, weights=1.0):
     return rows - (rows @ w + b)[:, None] / (w @ (w / weights)) * (w / weights)
 
 
+@pytest.mark.slow
 def test_linear_models_have_a_closed_form():
     found = counterfactual(LINEAR, ROWS, 1, n_starts=1, random_state=0)
     assert found.found.all() and (LINEAR.predict(found.samples) == 1).all()
@@ -41,6 +42,7 @@ def test_linear_models_have_a_closed_form():
     )
 
 
+@pytest.mark.slow
 def test_limits():
     bounds = np.column_stack([X.min(axis=0), X.max(axis=0)])
     rows = ROWS[1:3]
@@ -65,6 +67,7 @@ def test_regressors_reach_an_interval():
     assert (model.predict(found.samples) >= 2.0).all()
 
 
+@pytest.mark.slow
 def test_trees_start_from_candidates():
     forest = RandomForestClassifier(3, random_state=0).fit(X, Y)
     with pytest.raises(GradientError, match="piecewise constant"):
@@ -100,6 +103,7 @@ def test_radii_of_a_linear_model():
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", [NETWORK, SVC(gamma=0.5).fit(X, Y)], ids=["network", "SVC"])
 def test_radii_are_upper_bounds(model):
     """A sample of another class is at the distance, and not much nearer than samples found by chance."""

@@ -75,6 +75,7 @@ def test_epochs_are_integers_of_the_history():
     assert np.array_equal(ticks, np.round(ticks))
 
 
+@pytest.mark.slow
 def test_single_epoch_has_a_marker():
     assert TrainingCurveDisplay(make_history([3.0])).plot().line_.get_marker() == "o"
     assert TrainingCurveDisplay(HISTORY).plot().line_.get_marker() == "None"
@@ -256,6 +257,7 @@ def test_best_epoch_of_early_stopping(diabetes):
     assert loss == min(display.validation_line_.get_ydata())
 
 
+@pytest.mark.slow
 def test_matplotlib_is_imported_lazily():
     code = """
 import sys

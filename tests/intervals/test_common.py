@@ -50,6 +50,7 @@ def test_groups_are_routed():
     assert trained[-1].groups_ == [1, 2]
 
 
+@pytest.mark.slow
 def test_frames_and_sparse_matrices():
     frame = pd.DataFrame(X, columns=["a", "b", "c"])
     trained = OrtIntervalRegressor(Ridge(), random_state=0).fit(frame, Y)

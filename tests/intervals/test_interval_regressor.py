@@ -66,6 +66,7 @@ def test_given_models_keep_their_predictions():
     np.testing.assert_array_equal(trained.predict(rows), expected["variable"].ravel())
 
 
+@pytest.mark.slow
 def test_names_of_a_given_file_are_no_names_of_constants():
     file = OrtGradientOptimizer(Ridge(), random_state=0).fit(*samples(50, 3)).get_trained_onnx()
     names = iter(["calibration.interval", "quantiles.spread"])
@@ -109,6 +110,7 @@ def checkpointed(folder, *others, **options):
     return optimizer.set_callbacks(ModelCheckpoint(folder, every=1, **options), *others)
 
 
+@pytest.mark.slow
 @pytest.mark.needs_callbacks
 @pytest.mark.parametrize(
     "method, epochs, resumes",
@@ -168,6 +170,7 @@ def test_several_coverages():
     assert np.all(np.ptp(shifts[np.diff(shifts + between)[:, 0] > 0], axis=0) < 1e-4)
 
 
+@pytest.mark.slow
 def test_clone_search_and_pipeline():
     search = GridSearchCV(
         OrtIntervalRegressor(Ridge(), random_state=0), {"estimator__alpha": [0.1, 1e4]}, cv=2

@@ -49,6 +49,7 @@ def test_coverage_file_and_saved_file(estimator, parameters, tmp_path):
     np.testing.assert_array_equal(later.predict_interval(rows)[1], intervals)
 
 
+@pytest.mark.slow
 def test_single_outputs_train_a_model_per_level():
     trained = OrtIntervalRegressor(SVR(), random_state=0).fit(X[:150], Y[:150])
     quantiles = trained.predict_quantiles(X_NEW)
@@ -150,6 +151,7 @@ def test_recalibration_changes_numbers_only():
     assert inside(trained.predict_interval(X_NEW)[1], 3 * Y_NEW).mean() > 0.85
 
 
+@pytest.mark.slow
 def test_streams_keep_the_coverage_under_drift():
     """The share of misses approaches the wanted one whatever the stream does (Gibbs and Candes 2021)."""
     trained = OrtIntervalRegressor(Ridge(), method="residual", step=0.05, window=200, random_state=0).fit(

@@ -46,6 +46,7 @@ def test_crps_approaches_that_of_a_normal_distribution():
     assert crps_score(LABELS, quantiles, levels) == pytest.approx(exact.mean(), rel=2e-3)
 
 
+@pytest.mark.slow
 def test_scorers():
     trained = OrtIntervalRegressor(Ridge(), random_state=0).fit(X, Y)
     intervals, quantiles = trained.predict_interval(X_NEW, 0.8)[1], trained.predict_quantiles(X_NEW)

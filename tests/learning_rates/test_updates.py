@@ -116,6 +116,7 @@ def test_size_of_first_step_equals_the_rate(run, learning_rate):
         np.testing.assert_allclose(got.weight, [-0.1, 0.1], rtol=1e-4)
 
 
+@pytest.mark.slow
 def test_zero_gradient_does_not_change_the_weight(run):
     weight = np.array([1.0, -2.0])
     for name, cases in UPDATES.items():

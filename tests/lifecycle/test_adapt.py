@@ -21,6 +21,7 @@ def new_concept(classifier):
     return adapt(classifier, month(1, sign=-1.0), month(0), by="town")
 
 
+@pytest.mark.slow
 def test_new_concept_is_learnt(new_concept, classifier):
     assert (new_concept.outcome, new_concept.reasons) == ("promoted", [])
     assert new_concept.verdict.gain > 0.2
@@ -37,6 +38,7 @@ def test_losses_of_candidates_are_those_of_left_out_samples(new_concept):
     assert losses["keep"] > losses["refit_both"] > losses["warm_start"]
 
 
+@pytest.mark.slow
 def test_same_distribution_keeps_the_model(classifier):
     found = adapt(classifier, month(3), month(0))
     assert found.outcome == "kept"
@@ -45,6 +47,7 @@ def test_same_distribution_keeps_the_model(classifier):
     assert not [item for item in found.drift.columns if item.drifted]
 
 
+@pytest.mark.slow
 def test_moved_column_is_named(classifier):
     found = adapt(classifier, month(3, shift=1.5), month(0))
     assert [item.name for item in found.drift.columns if item.drifted] == ["age"]
@@ -52,6 +55,7 @@ def test_moved_column_is_named(classifier):
     assert found.drift.scores["new"]["accuracy"] < found.drift.scores["reference"]["accuracy"] - 0.1
 
 
+@pytest.mark.slow
 def test_group_that_becomes_worse_refuses_the_model(classifier):
     """The concept changes in the north, where most samples are, and not in the south."""
     (X_north, y_north), (X_south, y_south) = month(4, 1000, sign=-1.0), month(5, 240)
@@ -67,6 +71,7 @@ def test_group_that_becomes_worse_refuses_the_model(classifier):
         promote(found, "unused")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("limits", "outcome", "reason"),
     [
@@ -84,6 +89,7 @@ def test_limits(classifier, limits, outcome, reason):
     assert found.verdict.gain > 0
 
 
+@pytest.mark.slow
 def test_regression_of_arrays():
     model = Ridge().fit(*numbers(0))
     found = adapt(model, numbers(1, slope=-1.0))
@@ -93,6 +99,7 @@ def test_regression_of_arrays():
     assert found.estimator.score(X, y) > 0.9 > model.score(X, y)
 
 
+@pytest.mark.slow
 def test_onnx_file_has_a_warm_start_only():
     trainer = OrtGradientOptimizer(Ridge()).fit(*numbers(0))
     model = trainer.get_trained_onnx()
@@ -161,6 +168,7 @@ def test_markdown_has_the_sections_of_skops(new_concept, monkeypatch):
     assert text.startswith("---\nlibrary_name: ortlearn\n")
 
 
+@pytest.mark.slow
 def test_card_shows_changed_weights(classifier):
     found = adapt(classifier, month(1, sign=-1.0), candidates=["warm_start"])
     assert "norm of the change, relative to the weight" in html_card(found)

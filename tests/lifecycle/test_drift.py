@@ -86,6 +86,7 @@ def test_classifier_finds_a_changed_relation():
     assert sum(found.columns.values()) == pytest.approx(1)
 
 
+@pytest.mark.slow
 def test_classifier_cannot_tell_equal_samples_apart():
     p_values = [two_sample_test(table(2 * i, 60), table(2 * i + 1, 60), i).p_value for i in range(8)]
     assert sum(p < 0.05 for p in p_values) <= 2  # 3 or more of 8 has probability 0.006

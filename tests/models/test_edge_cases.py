@@ -212,6 +212,7 @@ def test_constant_labels(member, strategy):
     check(OneVsRestClassifier(member), X, np.hstack([LABELS, constant]))
 
 
+@pytest.mark.slow
 def test_ties_of_one_against_the_rest():
     check(OneVsRestClassifier(tree.DecisionTreeClassifier(max_depth=1)), np.round(X), THREE)
     check(OneVsRestClassifier(dummy.DummyClassifier()), X, np.repeat([0, 1, 2, 3], 10))

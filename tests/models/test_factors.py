@@ -53,6 +53,7 @@ def test_the_objective_of_factor_analysis_is_the_likelihood(run):
     np.testing.assert_allclose(likelihood[:, 0], model.score_samples(X))
 
 
+@pytest.mark.slow
 def test_training_raises_the_likelihood_without_labels():
     start = FactorAnalysis(2, tol=1e6, random_state=0).fit(X)
     best = FactorAnalysis(2, tol=1e-10, max_iter=10000, random_state=0).fit(X)

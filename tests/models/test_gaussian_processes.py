@@ -116,6 +116,7 @@ def test_classifiers_of_pairs(run):
     check_model(model, ROWS, run=run)
 
 
+@pytest.mark.slow
 def test_classifiers_of_pairs_have_no_probabilities():
     model = GaussianProcessClassifier(optimizer=None, multi_class="one_vs_one").fit(X, THREE)
     ours = OrtGradientOptimizer(model, max_iter=3, warm_start=True, random_state=0).fit(X, THREE)

@@ -79,6 +79,7 @@ def test_forests_impute():
     assert_same_transformation(model, NEW, 1e-9, 1e-5)
 
 
+@pytest.mark.slow
 def test_other_marks_of_missing_values(run):
     marked = np.where(np.isnan(GAPS), -9.0, GAPS)
     for imputer in (
@@ -90,6 +91,7 @@ def test_other_marks_of_missing_values(run):
         check_model(model, np.where(np.isnan(NEW), -9.0, NEW), run=run)
 
 
+@pytest.mark.slow
 def test_sampling_from_the_posterior_stays_in_scikit_learn():
     imputer = IterativeImputer(sample_posterior=True, random_state=0)
     assert not all_covered(imputer.fit(GAPS))

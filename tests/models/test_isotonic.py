@@ -50,6 +50,7 @@ def test_the_objective():
     check_objective(IsotonicRegression().fit(X, Y), X, Y)
 
 
+@pytest.mark.slow
 @pytest.mark.sweep(1)
 @pytest.mark.parametrize("bounds", [{}, {"y_min": -0.9, "y_max": 0.9}], ids=str)
 def test_levels_follow_new_labels(bounds):

@@ -38,6 +38,7 @@ def name_of(model):
     return type(model).__name__
 
 
+@pytest.mark.slow
 @pytest.mark.sweep(2)
 @pytest.mark.parametrize("member", MEMBERS, ids=name_of)
 def test_output_codes(member):

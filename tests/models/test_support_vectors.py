@@ -64,6 +64,7 @@ def test_settings_of_classifiers(kind, settings, y, run):
     check_model(kind(**settings).fit(X, y), X, run=run)
 
 
+@pytest.mark.slow
 def test_many_classes_and_ties(run):
     """Ties of votes are broken as in libsvm, or by confidence with break_ties=True."""
     many = np.digitize(Y, np.quantile(Y, [0.2, 0.4, 0.6, 0.8]))

@@ -18,6 +18,7 @@ X = np.array([RNG.multinomial(30, shares @ TOPICS) for shares in RNG.dirichlet(n
 )
 
 
+@pytest.mark.slow
 @pytest.mark.sweep(3)
 @pytest.mark.parametrize(
     "params",

@@ -90,6 +90,7 @@ def test_thresholds(classifier, options, positive, kind):
     assert (check(model, y).predict(X) != plain).any()
 
 
+@pytest.mark.slow
 def test_a_tuned_threshold():
     model = TunedThresholdClassifierCV(LogisticRegression(), scoring="recall", cv=2)
     trained = check(model, TWO)

@@ -320,6 +320,7 @@ def test_parameters_without_a_dictionary(penalties):
     assert penalty.set_params(penalties={"a": L2Penalty()}, a__l2=2.0).get_params()["a__l2"] == 2.0
 
 
+@pytest.mark.slow
 def test_search_over_the_strength_of_one_weight(rows, network):
     penalty = PerWeightPenalty({"coefs_[0]": L2Penalty(0.1), "coefs_[1]": L2Penalty(0.1)})
     trainer = OrtGradientOptimizer(network, learning_penalty=penalty, max_iter=3, random_state=0)

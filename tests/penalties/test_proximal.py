@@ -138,6 +138,7 @@ def test_lasso_equals_scikit_learn(kind, rate, diabetes):
     np.testing.assert_allclose(trained.train_losses_[-1], objective, rtol=1e-4)
 
 
+@pytest.mark.slow
 def test_lasso_with_an_adaptive_rate(diabetes):
     """Elements have different rates, so that l1 acts by its gradient, which gives no exact zeros."""
     X, y = diabetes

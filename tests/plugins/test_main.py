@@ -49,6 +49,7 @@ def test_every_built_in_plugin_has_a_summary():
     assert any(line.startswith("schedules") and line[start:].startswith("Cosine: ") for line in built_in)
 
 
+@pytest.mark.slow
 def test_load_shows_status_and_exits_with_zero(site):
     site.add(
         "mixed",

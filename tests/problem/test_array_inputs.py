@@ -187,6 +187,7 @@ def test_bad_input_of_several_inputs(optimizer, pooled, case):
         optimizer(model, learning_loss="log_loss", **ONE_STEP).fit(lacking, y)
 
 
+@pytest.mark.slow
 def test_images_are_processed_in_chunks(optimizer):
     file = FILES["pixels"]
     X, y = file.samples(20)

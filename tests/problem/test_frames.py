@@ -262,6 +262,7 @@ def test_integers_and_sparse_matrices(optimizer):
         assert model.onnx_.graph.input[0].name == "X"
 
 
+@pytest.mark.slow
 def test_pickles_clones_and_partial_fit(optimizer, people):
     X, y = people
     model = optimizer(make_pipeline(columns(), Ridge()), max_iter=3, learning_rate=0.05, random_state=0)

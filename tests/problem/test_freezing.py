@@ -133,6 +133,7 @@ def test_step_without_weights(optimizer, wine):
         model.fit(X, y)
 
 
+@pytest.mark.slow
 def test_penalty_for_a_step(layers, shifted):
     X, y = shifted
     options = {"weights_to_train": ["union__pca", "ridge"], "warm_start": True, "max_iter": 1}

@@ -103,6 +103,7 @@ def test_samples_are_not_converted_to_dense(name, case, conversion_is_an_error):
     assert np.isfinite(trained.losses(SPARSE, y)).all()
 
 
+@pytest.mark.slow
 def test_partial_fit_and_fit_stream(conversion_is_an_error):
     parts = [slice(start, start + 40) for start in range(0, N_SAMPLES, 40)]
     options = {**OPTIONS, "max_iter": 1, "learning_rate": "Adam"}

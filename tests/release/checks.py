@@ -20,6 +20,7 @@ CHECKS = {
     "coverage": [],
     "mutation": ["MUTATION='*'"],
     "test-all": [],
+    "test-rest": [],
     "matrix": [],
     "fuzz": ["FUZZ_SECONDS=600"],
     "faults": [],

@@ -59,6 +59,7 @@ def wheel_of(folder, names):
 PACKAGE = distribution._package_files()
 
 
+@pytest.mark.slow
 @pytest.mark.sweep(1)
 @pytest.mark.parametrize(
     ("check", "pack", "whole"),

@@ -172,6 +172,7 @@ def test_maximum_number_of_graphs():
     assert built[-2:] == ["another", 1]
 
 
+@pytest.mark.slow
 def test_threads(data):
     X, y = data
     expected = optimizer(max_iter=20).fit(X, y).predict(X)

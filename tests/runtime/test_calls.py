@@ -90,6 +90,7 @@ def test_results_replace_values():
     assert own["y"].tolist() == [3.0, 6.0] and arrays["y"].tolist() == [0.0, 0.0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kept", [lambda call: call, lambda call: call.function], ids=["call", "function"])
 def test_memory_of_tensors_is_kept_and_released(kept):
     arrays, values = tensors(x=[1, 2], w=[3], y=[0, 0], z=[0])

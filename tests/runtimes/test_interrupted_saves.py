@@ -148,6 +148,7 @@ Trainer(sys.argv[1]).save()
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="no signal 0")
 def test_files_of_killed_saves_are_removed_in_python(package):
     kept = {*package.iterdir()} | left_files(package)
@@ -163,6 +164,7 @@ def test_files_of_killed_saves_are_removed_in_node(package):
     assert {*package.iterdir()} == kept
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(signal, "SIGXFSZ"), reason="no limits of file sizes")
 @pytest.mark.parametrize("format_number", [1, 2])
 def test_a_limit_of_file_sizes(format_number, package):

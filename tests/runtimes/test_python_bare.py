@@ -61,6 +61,7 @@ def test_readme_works(tmp_path, monkeypatch, capsys):
     assert load_training("folder").n_iter_ == 4 + 5
 
 
+@pytest.mark.slow
 @pytest.mark.sweep(4)
 @pytest.mark.parametrize("name", PACKAGES)
 def test_training_reproduces_the_record(name, packages):

@@ -51,6 +51,7 @@ def test_names_outside_of_the_folder_are_rejected(name, saved, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["model.zip"]
 
 
+@pytest.mark.slow
 def test_a_zip_bomb_is_rejected_before_it_is_read(saved, tmp_path):
     parts = [*members(saved).items(), ("arrays-1.npz", b"\0" * 10**8)]
     assert_rejected(zipped(tmp_path / "model.zip", parts, zipfile.ZIP_DEFLATED), "It is compressed")

@@ -113,6 +113,7 @@ def test_changed_model_is_named(kind, begun, name, model):
         kind(model, **OPTIONS).fit(X, Y, WEIGHTS, **VALIDATION, resume_from=begun)
 
 
+@pytest.mark.slow
 def test_equal_plugins_of_different_notation(kind):
     for name, one, other in (
         ("learning_rate", "Adam", LearningRateAdam()),
@@ -199,6 +200,7 @@ def test_added_arguments_are_named(kind):
             kind(LogisticRegression(), **OPTIONS).fit(X, other, classes=classes, resume_from=classifier)
 
 
+@pytest.mark.slow
 def test_more_epochs_are_refused_only_if_they_change_the_first_ones(kind):
     longer = {**OPTIONS, "max_iter": 30}
     plain = interrupted(kind(Ridge(), **OPTIONS), X, Y)
@@ -217,6 +219,7 @@ def test_more_epochs_are_refused_only_if_they_change_the_first_ones(kind):
         kind(Ridge(), **{**longer, **rate}).fit(X, Y, resume_from=scheduled)
 
 
+@pytest.mark.slow
 def test_random_states(kind):
     """A seed of None takes the stored state; a generator is in that state, or in the one after the draws."""
     options = {**OPTIONS, "early_stopping": True}
@@ -242,6 +245,7 @@ def test_random_states(kind):
     assert training_state(found) == training_state(kind(Ridge(), **options).fit(X, Y))
 
 
+@pytest.mark.slow
 @pytest.mark.sweep(1)
 @pytest.mark.parametrize("search", [GridSearchCV, OrtGridSearchCV])
 def test_search_over_other_seeds_in_the_same_folder(search, tmp_path):

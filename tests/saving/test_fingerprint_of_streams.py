@@ -42,6 +42,7 @@ def batches(labels=Y, weights=WEIGHTS):
 STREAM = {"shuffle_buffer": 32, "source_val": X_VAL, "y_val": Y_VAL, "sample_weight_val": WEIGHTS[:20]}
 
 
+@pytest.mark.slow
 def test_streams(kind, tmp_path):
     checkpoint = ModelCheckpoint(tmp_path, every=1)
     expected = kind(Ridge(), **OPTIONS).set_callbacks(checkpoint).fit_stream(batches(), **STREAM)
@@ -78,6 +79,7 @@ def test_labels_of_an_array_are_compared(kind):
         kind(model, **OPTIONS).fit_stream(X, changed_at(Y, 89), shuffle_buffer=32, resume_from=begun)
 
 
+@pytest.mark.slow
 @pytest.mark.sweep(1)
 def test_files_are_counted_again_only_if_they_changed(kind, tmp_path, capsys):
     pytest.importorskip("rich")

@@ -66,6 +66,7 @@ def former_record(candidate):
     return {"$": "record", "name": "Candidate", "fields": fields}
 
 
+@pytest.mark.slow
 @pytest.mark.sweep(2)
 @pytest.mark.needs_callbacks
 @pytest.mark.filterwarnings("ignore")

@@ -307,6 +307,7 @@ def test_checkpoints_of_a_resumed_training(tmp_path):
     assert len(again.paths()) == 6
 
 
+@pytest.mark.slow
 def test_classes_and_class_weights(tmp_path):
     model = MLPClassifier(hidden_layer_sizes=(3,), max_iter=2)
     options = {"learning_rate": "Adam", "class_weight": "balanced", "early_stopping": True, "random_state": 0}

@@ -98,6 +98,7 @@ def interrupts():
     signal.signal(signal.SIGINT, before)
 
 
+@pytest.mark.slow
 @pytest.mark.sweep(3)
 @pytest.mark.usefixtures("interrupts", "parts")
 @pytest.mark.parametrize("at", [1, 8, 20, 33])
@@ -115,6 +116,7 @@ def test_resuming_after_an_interrupt(kind, at, tmp_path):
         assert training_state(fit("adam", kind)[1](resume_from=source)) == training_state(expected)
 
 
+@pytest.mark.slow
 @pytest.mark.sweep(1)
 @pytest.mark.parametrize("encoding", ["dictionary", "plain"])
 def test_row_groups_of_a_pass_are_not_read_again(tmp_path, parts, encoding):

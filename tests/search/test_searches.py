@@ -124,6 +124,7 @@ KINDS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.sweep(1)
 @pytest.mark.parametrize("name, rate, penalty", KINDS, ids=str)
 def test_results_equal_grid_search(name, rate, penalty, trained_alone):
@@ -133,6 +134,7 @@ def test_results_equal_grid_search(name, rate, penalty, trained_alone):
     assert len(trained_alone) == 4 * 2  # those of GridSearchCV
 
 
+@pytest.mark.slow
 @pytest.mark.sweep(1)
 @pytest.mark.parametrize("seeds", [[0, 1], [0, 1, 2, 3]])
 @pytest.mark.parametrize("shuffle", [True, False])
@@ -146,6 +148,7 @@ def test_candidates_with_different_seeds(name, shuffle, seeds, trained_alone):
     assert len(trained_alone) == 2 * 4  # those of GridSearchCV
 
 
+@pytest.mark.slow
 def test_seeds_of_epochs_of_many_batches_are_trained_together(trained_alone):
     """Such an epoch has two loops, one of which runs several batches in an iteration."""
     estimator, labels = trainer(batch_size=2)
@@ -154,6 +157,7 @@ def test_seeds_of_epochs_of_many_batches_are_trained_together(trained_alone):
     assert len(trained_alone) == 4  # those of GridSearchCV
 
 
+@pytest.mark.slow
 @pytest.mark.sweep(2)
 @pytest.mark.parametrize(
     "params",
@@ -188,6 +192,7 @@ def test_candidates_that_differ_in_momentum_loss_and_update(trained_alone):
     assert len(trained_alone) == 2 + 2 * 7
 
 
+@pytest.mark.slow
 @pytest.mark.sweep(1)
 @pytest.mark.parametrize(
     "model, labels, grid",
@@ -250,12 +255,14 @@ def test_sample_weight_of_another_form(given):
     assert found[0] == found[1]
 
 
+@pytest.mark.slow
 def test_class_weights(trained_alone):
     estimator, labels = trainer("multinomial", class_weight="balanced")
     assert_same_results(estimator, RATES, labels)
     assert len(trained_alone) == 2 * 2
 
 
+@pytest.mark.slow
 @pytest.mark.sweep(2)
 @pytest.mark.parametrize(
     "params, grid",
@@ -384,6 +391,7 @@ def test_halving_by_samples_and_of_other_estimators(trained_alone):
         OrtHalvingGridSearchCV(Ridge(), {"alpha": [1.0]}, resource="solver", cv=2).fit(X, labels)
 
 
+@pytest.mark.slow
 def test_operators_without_a_rule_are_trained_alone(monkeypatch, trained_alone):
     estimator, labels = trainer("network")
     monkeypatch.delitem(RULES, ("", "Relu"))
@@ -391,6 +399,7 @@ def test_operators_without_a_rule_are_trained_alone(monkeypatch, trained_alone):
     assert len(trained_alone) == 2 * 2 * 2
 
 
+@pytest.mark.slow
 def test_other_estimators_are_trained_alone(trained_alone):
     model, labels = MODELS["ridge"]
     estimator = OrtGradientForwardBackwardOptimizer(
@@ -402,6 +411,7 @@ def test_other_estimators_are_trained_alone(trained_alone):
         assert search_class(Ridge(), {"alpha": [0.1, 1.0]}).fit(X, y).best_params_ == {"alpha": 1.0}
 
 
+@pytest.mark.slow
 def test_a_diverging_candidate_fails_alone(trained_alone):
     """The results of the others do not change, and its error is that of its separate training."""
     estimator, labels = trainer("ridge")
@@ -428,6 +438,7 @@ def test_a_candidate_with_an_invalid_parameter_fails_alone(trained_alone):
     assert not trained_alone
 
 
+@pytest.mark.slow
 def test_attributes_equal_grid_search(trained_alone):
     estimator, labels = trainer("binary")
     search = OrtGridSearchCV(estimator, RATES, cv=3, return_train_score=True).fit(X, labels)
@@ -457,6 +468,7 @@ def test_random_splits_are_the_same_for_all_candidates():
     assert abs(first[0] - first[1]) < 1e-4 < abs(first[0] - second[0])
 
 
+@pytest.mark.slow
 def test_groups(trained_alone):
     estimator, labels = trainer("ridge")
     assert_same_results(estimator, RATES, labels, cv=GroupKFold(3), fit_params={"groups": np.arange(83) % 7})

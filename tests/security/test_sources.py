@@ -46,6 +46,7 @@ def findings(source):
     return [name for name in names if name in forbidden] + [name for name in modules if name in MODULES]
 
 
+@pytest.mark.slow
 def test_no_file_runs_text_or_unpickles():
     found = {
         (path.relative_to(ROOT).as_posix(), name)

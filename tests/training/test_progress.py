@@ -220,6 +220,7 @@ def test_streams_in_threads(terminal):
     assert [line.count("epoch 29 ") >= 1 for line in terminal.screen()] == [True] * 6 + [False]
 
 
+@pytest.mark.slow
 def test_line_is_closed_at_exit():
     code = (
         "from ortlearn.training.progress import progress_bar\n"

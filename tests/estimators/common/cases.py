@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
@@ -17,7 +16,7 @@ from ortlearn.losses import QuantilesLoss
 
 from .models import OPTIMIZERS
 
-__all__ = ["Case", "all_cases", "covering_pairs"]
+__all__ = ["Case", "all_cases"]
 
 #: A model for each task; the first task of a loss in this order is used.
 MODELS: dict[str, Any] = {
@@ -118,25 +117,3 @@ class Case:
 def all_cases() -> list[Case]:
     """Return the product of estimators, losses and learning rates."""
     return [Case(*names) for names in product(OPTIMIZERS, LOSSES, LEARNING_RATES)]
-
-
-def covering_pairs(checks: list[str], times: int = 2) -> Iterator[tuple[Case, str]]:
-    """Yield pairs of cases and checks in which every loss, learning rate and check occurs ``times`` times.
-
-    Parameters
-    ----------
-    checks : list of str
-        Names of checks.
-    times : int, default=2
-        Minimum number of occurrences.
-
-    Yields
-    ------
-    case, check : Case, str
-        Pairs of a case and the name of a check.
-    """
-    steps, losses, rates = list(OPTIMIZERS), list(LOSSES), list(LEARNING_RATES)
-    for number in range(times * max(len(losses), len(rates), len(checks))):
-        turn, loss = divmod(number, len(losses))
-        step = steps[(number + turn) % len(steps)]
-        yield Case(step, losses[loss], rates[number % len(rates)]), checks[number % len(checks)]

@@ -24,8 +24,6 @@ from .expected_failures import ARRAY_API, expected_failures
 from .models import MODELS, OPTIMIZERS, checks_of, estimators
 
 ROOT = Path(__file__).parents[3]
-#: Models of the fast tests; the others are checked by ``make test-slow``.
-QUICK = {("one_graph", "Ridge"), ("two_calls", "LogisticRegression")}
 
 
 def _checks():
@@ -34,16 +32,16 @@ def _checks():
         for name, instance, check in checks_of(estimator):
             if name == ARRAY_API:
                 continue
-            marks = [] if (step, model) in QUICK else [pytest.mark.slow]
+            marks = []
             if name in failures:
                 kinds = (AssertionError, ValueError)
                 marks.append(pytest.mark.xfail(reason=failures[name], raises=kinds, strict=True))
             numbers[name] = number = numbers.get(name, 0) + 1
-            case = f"{step}-{model}-{name}" + (f"_{number}" if number > 1 else "")
+            case = f"{step}-{model}|{name}" + (f"_{number}" if number > 1 else "")
             yield pytest.param(instance, check, marks=marks, id=case)
 
 
-@pytest.mark.sweep(12)
+@pytest.mark.sweep(12, times=5)
 @pytest.mark.filterwarnings("ignore")  # as in scikit-learn, since checks test warnings themselves
 @pytest.mark.parametrize("estimator, check", list(_checks()))
 def test_check_of_sklearn(estimator, check):

@@ -60,6 +60,7 @@ def classifier(optimizer):
     )
 
 
+@pytest.mark.slow
 def test_predictions_of_folds(classifier, wine):
     X, y = wine
     folds = StratifiedKFold(3)

@@ -79,6 +79,7 @@ def elementwise_rates():
             yield pytest.param(rate.set_params(**options), id=info.name)
 
 
+@pytest.mark.slow
 @pytest.mark.sweep(2)
 @pairwise(
     rate=elementwise_rates(),

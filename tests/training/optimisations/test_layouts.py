@@ -89,6 +89,7 @@ def assert_same_training(task, samples, step_class, size=5):
     return {item.weight for item in step.carried if item.transposed}
 
 
+@pytest.mark.slow
 @pytest.mark.sweep(2)
 @pytest.mark.parametrize("body, bias", [*((body, "6") for body in BODIES), ("dense", "1,6"), ("gemm", "1,6")])
 def test_arbitrary_layouts_give_the_same_training(body, bias, make_network, samples):

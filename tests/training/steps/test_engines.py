@@ -202,6 +202,7 @@ def test_new_vectors_each_call():
     assert not engine._kept_pair.cache_info().currsize
 
 
+@pytest.mark.slow
 def test_new_gradients_each_call_are_not_kept():
     engine = engine_of("linear")
     arrays, vectors = prepared(engine, 4)

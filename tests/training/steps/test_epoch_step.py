@@ -266,6 +266,7 @@ def test_another_size_of_data(make_task, samples):
         np.testing.assert_array_equal(carried["coef", None], expected["coef", None])
 
 
+@pytest.mark.slow
 @pytest.mark.sweep(1)
 @pytest.mark.parametrize("diverges", [False, True])
 def test_release_frees_the_data(diverges, make_task):
@@ -282,6 +283,7 @@ def test_release_frees_the_data(diverges, make_task):
     assert alive() is None
 
 
+@pytest.mark.slow
 def test_a_fitted_estimator_keeps_no_data():
     X = np.random.RandomState(0).normal(size=(23, 2)).astype(np.float32)
     alive = weakref.ref(X)

@@ -74,6 +74,7 @@ def test_several_calls_give_bitwise_the_results_of_one(settings, name, clock):
     assert fit(clock, 0.0, model, samples, y, **SETTINGS[settings]) == expected
 
 
+@pytest.mark.slow
 @pairwise(
     model=[LinearRegression(), LogisticRegression(), NETWORK],
     dtype=["float32", "float64"],
