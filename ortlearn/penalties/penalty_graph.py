@@ -52,7 +52,7 @@ def penalty_loss_onnx(
     >>> from ortlearn.penalties import penalty_loss_onnx
     >>> initializers, nodes = penalty_loss_onnx("w", numpy.float32, l2=0.1)
     >>> [node.op_type for node in nodes]
-    ['Mul', 'ReduceSum', 'Mul']
+    ['ReduceSumSquare', 'Mul']
     """
     if not l1 and not l2:
         raise ValueError(f"The penalty of weight {name!r} is empty: set l1, l2 or both.")

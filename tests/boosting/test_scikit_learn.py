@@ -48,6 +48,7 @@ def grown(model, loss, X, y, sample_weight=None):
         return model.fit(X, y, sample_weight)
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("model", REGRESSORS)
 @pytest.mark.parametrize("options", [{}, {"subsample": 0.7}, {"max_features": 0.5}, {"learning_rate": 0.3}])
@@ -139,6 +140,7 @@ def test_the_own_loss_gives_the_own_fit(model, named):
     assert trained.n_iter_ == 1 and not trained.start_kept_
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize("model", REGRESSORS)
 def test_intervals_cover_new_samples(model):
     samples, y = make_friedman1(1500, noise=1.0, random_state=1)

@@ -190,7 +190,7 @@ def test_disk_without_locks(tmp_path, monkeypatch):
         raise OSError(38, "Function not implemented")
 
     monkeypatch.setattr(fcntl, "flock", no_locks)  # no such disk is here
-    with pytest.raises(OSError, match="cannot lock .*: Function not implemented.*on a disk with file locks"):
+    with pytest.raises(OSError, match="Cannot lock .*: Function not implemented.*on a disk with file locks"):
         Run(ModelCheckpoint(tmp_path))
 
 

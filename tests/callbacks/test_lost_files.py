@@ -140,6 +140,7 @@ def test_real_limit_of_the_system(tmp_path):
         assert losses_in(tmp_path) == [3.0] and len(list(tmp_path.iterdir())) == 2
 
 
+@pytest.mark.slow
 def test_damaged_files_are_ignored(tmp_path):
     """A truncated or changed file gives a warning, unless its model is intact."""
     good, bad = tmp_path / "epoch-000001.onnx", tmp_path / "epoch-000002.onnx"

@@ -254,6 +254,7 @@ def test_chosen_trees_by_definition():
         np.testing.assert_array_equal(tree.tree_.value, value)
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize("leaves", [False, True])
 def test_new_values_of_leaves_mend_what_a_forest_cannot(leaves):
     """Means of trees shrink extremes: ridge regression of out-of-bag errors restores them."""

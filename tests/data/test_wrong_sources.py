@@ -25,6 +25,7 @@ def state(model):
     return {name: array.tobytes() for name, array in model.trained_coef_.items()}, model.train_losses_
 
 
+@pytest.mark.sweep(85)
 @pytest.mark.parametrize("name", WRONG)
 def test_error_of_a_wrong_source(tmp_path, name):
     wrong = WRONG[name]

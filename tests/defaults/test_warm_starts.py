@@ -131,6 +131,7 @@ def test_new_samples_improve_a_model(model):
     assert trainer.score(*test) > model.score(*test) + 0.02
 
 
+@pytest.mark.slow
 def test_few_new_samples_keep_the_score():
     old, new, test = drifted(20)
     model = LogisticRegression().fit(*old)

@@ -317,7 +317,7 @@ def test_errors_of_scorers_name_the_parameter(wine):
     X, y = wine
     model = OrtGradientOptimizer(LogisticRegression(), early_stopping=True, scoring="neg_log_loss")
     some = y < 2
-    with pytest.raises(ValueError, match="scoring='neg_log_loss' failed on the validation rows"):
+    with pytest.raises(ValueError, match="scoring='neg_log_loss' failed on the validation samples"):
         model.fit(X, y, X_val=X[some], y_val=y[some])
 
 

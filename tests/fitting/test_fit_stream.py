@@ -255,7 +255,7 @@ def test_invalid_arguments(optimizer, rows, options, arguments, error, message):
 def test_invalid_data(optimizer, rows):
     X, y, _ = rows
     model = optimizer(LogisticRegression(), **OPTIONS)
-    with pytest.raises(SourceError, match="has no rows"):
+    with pytest.raises(SourceError, match="has no samples"):
         model.fit_stream(lambda: iter(()))
     calls = []
 

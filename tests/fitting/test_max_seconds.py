@@ -46,6 +46,7 @@ def test_solver_ends(data):
     assert full.score(*data) > trainer.score(*data)
 
 
+@pytest.mark.slow
 def test_stream_ends_within_a_pass(data):
     X, y = data
 

@@ -26,6 +26,7 @@ MODELS = {
 OPTIONS = {"plain": {}, "penalty": {"learning_penalty": ElasticPenalty(l1=0.01, l2=0.02)}, "weighted": {}}
 
 
+@pytest.mark.sweep(10)
 @pairwise(rate=RATES, name=MODELS, option=OPTIONS)
 def test_same_weights(rate, name, option, both, fit_quietly, request):
     data, model = MODELS[name]

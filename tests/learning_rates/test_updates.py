@@ -79,6 +79,7 @@ def test_definition(run, case, shape, dtype):
     np.testing.assert_allclose(got.weight, definition(weight, gradients, rates), rtol=rtol, atol=rtol)
 
 
+@pytest.mark.sweep(11)
 @pytest.mark.parametrize("learning_rate, definition", ALL)
 def test_check_learning_rate(learning_rate, definition):
     check_learning_rate(learning_rate)

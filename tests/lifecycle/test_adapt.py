@@ -31,6 +31,7 @@ def test_new_concept_is_learnt(new_concept, classifier):
     assert new_concept.n_samples + new_concept.n_held_out == 240
 
 
+@pytest.mark.slow
 def test_losses_of_candidates_are_those_of_left_out_samples(new_concept):
     losses = new_concept.losses
     assert set(losses) == {"keep", "warm_start", "refit", "refit_both"}
@@ -138,6 +139,7 @@ def test_three_months_in_a_folder(classifier, tmp_path):
     }
 
 
+@pytest.mark.slow
 def test_cards_tell_the_result(new_concept):
     html, text = html_card(new_concept), markdown_card(new_concept)
     for card in (html, text):
@@ -151,6 +153,7 @@ def test_cards_tell_the_result(new_concept):
     ).replace("https://matplotlib.org", "")
 
 
+@pytest.mark.slow
 def test_markdown_has_the_sections_of_skops(new_concept, monkeypatch):
     pytest.importorskip("skops.card")
     text = markdown_card(new_concept)

@@ -141,9 +141,9 @@ def test_missing_labels(model, call, missing, rows):
     labels[4] = missing
     lists = [labels.tolist()] if missing is not np.nan else []  # numpy converts NaN in lists
     for given in (labels, pandas.Series(labels), *lists):
-        with pytest.raises(ValueError, match="y has no label in row 4"):
+        with pytest.raises(ValueError, match="y has no label for sample 4"):
             getattr(OrtGradientOptimizer(model), call)(X, given)
-    with pytest.raises(ValueError, match="y_val has no label in row 4"):
+    with pytest.raises(ValueError, match="y_val has no label for sample 4"):
         OrtGradientOptimizer(model, max_iter=1).fit(X, np.where(y > 0, 1, 0), X_val=X, y_val=labels)
 
 

@@ -374,6 +374,7 @@ def test_halving_equals_that_of_scikit_learn(name, rate, params, options):
         assert epochs_of(calls) == search.n_splits_ * np.dot(added, search.n_candidates_)
 
 
+@pytest.mark.slow
 def test_halving_by_samples_and_of_other_estimators(trained_alone):
     """Each iteration has samples of its own, on which its candidates are trained together."""
     estimator, labels = trainer("ridge", max_iter=3)

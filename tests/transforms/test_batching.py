@@ -247,6 +247,7 @@ def with_axes(found):
     return found
 
 
+@pytest.mark.sweep(110)
 @pytest.mark.parametrize("name, number", [(n, i) for n, found in CASES.items() for i in range(len(found))])
 def test_results_equal_single_candidates(name, number):
     """With all inputs batched, each alone, and all but one."""
