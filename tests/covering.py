@@ -12,7 +12,7 @@ OWN_COMMAND = ("runtimes", "openvino", "gpu")
 
 
 def mark_cases(items: Iterable[pytest.Item]) -> None:
-    """Mark covering cases that ``sweep`` leaves out with ``slow``, and those not covering with ``rest``."""
+    """Mark cases of ``make test-slow`` with ``slow``, and those of ``make test-rest`` with ``rest``."""
     functions = defaultdict(list)
     for item in items:
         if hasattr(item, "callspec") and not any(map(item.get_closest_marker, OWN_COMMAND)):
@@ -21,14 +21,17 @@ def mark_cases(items: Iterable[pytest.Item]) -> None:
     for (*_, is_slow), cases in functions.items():
         sweep = cases[0].get_closest_marker("sweep")
         n, times = (sweep.args[0], sweep.kwargs.get("times", 1)) if sweep else (len(cases), 1)
+        most = sweep.kwargs.get("slow", len(cases)) if sweep else len(cases)
         # An id with a bar names two values.
         values = [[name for part in item.callspec._idlist for name in part.split("|")] for item in cases]
         kept = covering(cases, values, times)
+        quick = [] if is_slow else spread(kept, n)
+        others = [item for item in kept if item not in quick]
+        kept = [*quick, *spread(others, most)]
         for item in set(cases).difference(kept):
             item.add_marker("rest")
-        if not is_slow:
-            for item in set(kept).difference(spread(kept, n)):
-                item.add_marker("slow")
+        for item in set(kept).difference(quick):
+            item.add_marker("slow")
 
 
 def covering(cases: Sequence[T], values: Sequence[Sequence[str]], times: int = 1) -> list[T]:

@@ -49,6 +49,13 @@ def test_marks_of_a_sweep(request, value):
     assert (request.node.get_closest_marker("slow") is None) == (value in (0, 2)), value
 
 
+@pytest.mark.sweep(2, slow=1)
+@pytest.mark.parametrize("value", range(6))
+def test_marks_of_a_long_sweep(request, value):
+    marks = [mark for mark in ("slow", "rest") if request.node.get_closest_marker(mark)]
+    assert marks == {0: [], 3: [], 1: ["slow"]}.get(value, ["rest"])
+
+
 @pytest.mark.sweep(2)
 @pytest.mark.parametrize("pair", [f"{i}|{j}" for i in "abcd" for j in "xy"])
 def test_marks_of_pairs(request, pair):

@@ -99,7 +99,7 @@ def structure(onx):
     return [part.SerializeToString(deterministic=True) for part in parts]
 
 
-@pytest.mark.sweep(25)
+@pytest.mark.sweep(25, slow=135)
 @pytest.mark.parametrize("record", CASES)
 def test_float32_in_onnxruntime_at_all_opsets(record):
     """The first dimension is named or known."""
@@ -122,7 +122,7 @@ def test_float32_in_onnxruntime_at_all_opsets(record):
                 np.testing.assert_allclose(left, right, rtol=2e-3, atol=2e-4, err_msg=f"opset {opset}")
 
 
-@pytest.mark.sweep(44)
+@pytest.mark.sweep(44, slow=120)
 @pytest.mark.parametrize("record", [record for record in CASES if record.values[0].second])
 def test_second_derivative(record):
     _, onx, feeds, _, names = in_float64(record)
@@ -177,7 +177,7 @@ def without_dimensions(model):
     return model
 
 
-@pytest.mark.sweep(110)
+@pytest.mark.sweep(110, slow=220)
 @pytest.mark.parametrize("record", CASES)
 def test_unknown_dimensions(record):
     known, _, feeds, expected, names = in_float64(record)

@@ -17,6 +17,7 @@ def floats_of(model):
 
 
 @pytest.mark.slow
+@pytest.mark.sweep(0, slow=180)
 @pytest.mark.parametrize("record", CASES)
 def test_directional_derivatives(record):
     model, feeds, names = node_model(record)
