@@ -9,11 +9,22 @@ import numpy as np
 import onnxruntime
 import pytest
 from _pytest.doctest import DoctestItem
+from hypothesis import HealthCheck, settings
 from sklearn import datasets
 from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
 
 from tests.covering import mark_cases
+
+#: Random cases are the same in each run, and do not fail because a machine is slow.
+settings.register_profile(
+    "ortlearn",
+    derandomize=True,
+    database=None,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.load_profile("ortlearn")
 
 
 def pytest_configure():

@@ -109,10 +109,7 @@ def build(plan):
 
 
 @pytest.mark.slow
-@settings(
-    max_examples=40, derandomize=True, deadline=None, database=None,
-    suppress_health_check=list(HealthCheck),
-)  # fmt: skip
+@settings(max_examples=40, suppress_health_check=list(HealthCheck))
 @given(PLANS, st.integers(0, 9))
 def test_gradients_of_random_graphs(plan, seed):
     rng = np.random.default_rng(seed)
