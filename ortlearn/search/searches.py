@@ -180,8 +180,8 @@ class OrtHalvingGridSearchCV(JointSearchMixin, HalvingGridSearchCV):
 
     Attributes
     ----------
-    n_resources_, n_candidates_ : list of int of length n_iterations_
-        Epochs (or samples), and number of candidates of each iteration.
+    n_resources_, n_candidates_ : list of int
+        Epochs (or samples), and number of candidates of each iteration, ``n_iterations_`` of them.
     n_iterations_, n_required_iterations_, n_possible_iterations_, n_remaining_candidates_ : int
         As in HalvingGridSearchCV.
     min_resources_, max_resources_ : int
