@@ -17,6 +17,7 @@ from ..fitting.fitted_model import FittedModel
 __all__ = [
     "ParameterKeys",
     "PretrainedModel",
+    "key_of",
     "keys_of",
     "pretrained_model",
     "provide_pretrained",
@@ -51,22 +52,24 @@ def keys_of(estimator: Any) -> ParameterKeys | None:
     """Return the keys of the parameters of an estimator; None if a parameter cannot be hashed."""
     parameters = estimator.get_params(deep=False)
     try:
-        updates = tuple(_key(parameters.pop(name)) for name in OF_UPDATES)
-        max_iter = _key(parameters.pop("max_iter"))
-        return ParameterKeys(updates, max_iter, tuple((name, _key(parameters[name])) for name in parameters))
+        updates = tuple(key_of(parameters.pop(name)) for name in OF_UPDATES)
+        max_iter = key_of(parameters.pop("max_iter"))
+        return ParameterKeys(
+            updates, max_iter, tuple((name, key_of(parameters[name])) for name in parameters)
+        )
     except Exception:  # joblib cannot hash a parameter, such as a lambda function
         return None
 
 
-def _key(value: Any) -> Hashable:
+def key_of(value: Any) -> Hashable:
     """Return a key that is equal for equal values; a multiple as fast as joblib for estimators."""
     kind = type(value)
     if value is None or kind in (bool, int, float, str):
         return kind, repr(value)
     if kind in (list, tuple):
-        return kind, tuple(map(_key, value))
+        return kind, tuple(map(key_of, value))
     if hasattr(value, "get_params") and not isinstance(value, type):  # also the attributes of a fitted one
-        return kind, tuple((name, _key(own)) for name, own in sorted(vars(value).items()))
+        return kind, tuple((name, key_of(own)) for name, own in sorted(vars(value).items()))
     return kind, joblib.hash(value)
 
 

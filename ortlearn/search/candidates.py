@@ -15,7 +15,7 @@ from sklearn.utils import check_random_state
 from ..data.columns import Columns
 from ..data.samples import Data
 from ..estimators.base import BaseOrtGradientEstimator
-from ..estimators.pretrained import ParameterKeys, keys_of
+from ..estimators.pretrained import ParameterKeys, key_of, keys_of
 from ..exceptions import OrtlearnError
 from ..fitting.callback_support import CALLBACKS
 from ..fitting.callbacks import EstimatorView
@@ -114,6 +114,7 @@ class _Entry:
 
     fold: int
     number: int
+    progress: Hashable  # key of its state for later calls
     configuration: Configuration
     start: Start
     member: Member
@@ -126,7 +127,7 @@ class JointTrainer:
         self.continues = continues
         self._compilers: dict[Runtime, StackCompiler] = {}
         self._models: dict[tuple[int, Hashable], _FoldModel | None] = {}  # by fold and model
-        self._states: dict[tuple[int, Hashable, Hashable], TrainingState] = {}  # by fold and candidate
+        self._states: dict[Hashable, TrainingState] = {}  # by fold, candidate and rates
 
     def train(
         self, candidates: Sequence[SearchCandidate], folds: Iterable[Fold]
@@ -160,10 +161,12 @@ class JointTrainer:
             prepared = None if base is None else _as_member(base, configuration)
             if prepared is not None:
                 start, member = prepared
-                progress = fold.number, candidate.keys.model, candidate.keys.updates
+                # the rates of a schedule that spans all epochs differ if these are more
+                rates = key_of(configuration.updates.learning_rate)
+                progress = *key, candidate.keys.updates, rates
                 known = self._states.get(progress)
                 member = member if known is None else replace(member, state=known)
-                yield _Entry(fold.number, number, configuration, start, member)
+                yield _Entry(fold.number, number, progress, configuration, start, member)
 
     def _prepared(self, candidate: SearchCandidate, fold: Fold) -> _FoldModel | None:
         """Prepare a model, on the samples of another model if they are equal."""
@@ -198,7 +201,7 @@ class JointTrainer:
                 assert keys is not None
                 key = entry.fold, keys.model
                 if self.continues:
-                    self._states[(*key, keys.updates)] = outcome.last
+                    self._states[entry.progress] = outcome.last
                 state = with_monotonic_leaves(entry.start.problem, outcome.final)
                 model = model_after(entry.configuration, entry.start, None, state)
                 # candidates with the same model share a session for predictions, with weights as inputs

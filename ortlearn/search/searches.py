@@ -142,7 +142,8 @@ class OrtHalvingGridSearchCV(JointSearchMixin, HalvingGridSearchCV):
     the others leave it, and the best ones continue from their weights and the state of their update, while
     HalvingGridSearchCV trains them again from the start. Results are the same up to rounding if
     ``random_state`` of the estimator is an int. See :class:`OrtGridSearchCV` for the conditions; candidates
-    that are trained alone begin anew in each iteration.
+    that are trained alone begin anew in each iteration, as do those whose schedule spans all epochs, such as
+    ``"cosine"`` without a ``period``.
 
     Parameters
     ----------

@@ -9,114 +9,49 @@ from scipy.stats import loguniform
 from sklearn import config_context
 from sklearn.base import clone
 from sklearn.compose import TransformedTargetRegressor
-from sklearn.exceptions import ConvergenceWarning, FitFailedWarning
+from sklearn.exceptions import FitFailedWarning
 from sklearn.experimental import enable_halving_search_cv  # noqa: F401
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import (
     GridSearchCV,
     GroupKFold,
-    HalvingGridSearchCV,
     KFold,
     RandomizedSearchCV,
     ShuffleSplit,
 )
-from sklearn.neural_network import MLPClassifier, MLPRegressor
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer, StandardScaler
+from sklearn.neural_network import MLPRegressor
+from sklearn.preprocessing import FunctionTransformer
 
 from ortlearn import OrtGradientForwardBackwardOptimizer, OrtGradientOptimizer
-from ortlearn.fitting.trainer import Trainer
 from ortlearn.learning_rates import (
     AdaptiveSchedule,
     LearningRateAdam,
     LearningRateLBFGS,
     LearningRateSGD,
-    LearningRateSGDNesterov,
 )
 from ortlearn.penalties import ElasticPenalty, L1Penalty, L2Penalty
-from ortlearn.search import OrtGridSearchCV, OrtHalvingGridSearchCV, OrtRandomizedSearchCV
-from ortlearn.search.stack import MAX_ELEMENTS, _Stack
+from ortlearn.search import OrtGridSearchCV, OrtRandomizedSearchCV
+from ortlearn.search.stack import MAX_ELEMENTS
 from ortlearn.transforms.batching.rules import RULES
-from tests.calls import calls_of
+from tests.search.cases import (
+    MODELS,
+    RATES,
+    UPDATES,
+    X,
+    assert_same_results,
+    classes,
+    searched,
+    trainer,
+    weights,
+    y,
+)
 
-rng = np.random.default_rng(0)
-X = rng.normal(size=(83, 5)).astype(np.float32)
-scores = X @ rng.normal(size=(5, 3)) + rng.normal(size=(83, 3))
-y, binary, classes = scores[:, 0].astype(np.float32), (scores[:, 0] > 0).astype(int), scores.argmax(axis=1)
-weights = rng.uniform(0.5, 2.0, size=83)
-
-UPDATES = {
-    "SGD": LearningRateSGD(learning_rate="constant"),
-    "Nesterov": LearningRateSGDNesterov(learning_rate="constant"),
-    "Adam": LearningRateAdam(),
-}
-MODELS = {
-    "ridge": (Ridge(), y),
-    "binary": (LogisticRegression(), binary),
-    "multinomial": (LogisticRegression(), classes),
-    "network": (MLPRegressor(hidden_layer_sizes=(6, 4)), y),
-    "classifier": (MLPClassifier(hidden_layer_sizes=(6,)), classes),
-    "pipeline": (make_pipeline(StandardScaler(), LogisticRegression()), binary),
-}
-RATES = {"learning_rate__eta0": [0.01, 0.03]}
 TRANSFORMERS = [
     FunctionTransformer(*functions, check_inverse=False)
     for functions in ((np.log, np.exp), (np.sqrt, np.square))
 ]
 
 
-def trainer(name="ridge", rate="SGD", penalty=None, **params):
-    """Return an estimator whose last batch is short, and its labels."""
-    model, labels = MODELS[name]
-    rate = clone(UPDATES[rate]) if rate in list(UPDATES) else rate
-    settings = {"max_iter": 4, "batch_size": 9, "random_state": 0, **params}
-    return OrtGradientOptimizer(model, learning_rate=rate, learning_penalty=penalty, **settings), labels
-
-
-@pytest.fixture
-def trained_alone():
-    """Trainings by a separate call of ``fit``."""
-    with calls_of(Trainer.fit) as calls:
-        yield calls
-
-
-class Recorder:
-    """Scorer that records the fitted attributes of each estimator, without times."""
-
-    def __init__(self):
-        self.found = []
-
-    def __call__(self, estimator, X, y, sample_weight=None):
-        names = ("epoch", "loss", "rate")
-        history = [[record[name] or 0.0 for name in names] for record in estimator.history_]
-        arrays = [*estimator.get_weights().values(), np.array(history, dtype=float), estimator.predict(X)]
-        self.found.append(arrays)
-        return estimator.score(X, y, sample_weight)
-
-
-def searched(search_class, estimator, grid, labels, fit_params=None, **params):
-    recorder = Recorder()
-    settings = {"cv": 2, "refit": False, "error_score": "raise", "scoring": recorder, **params}
-    search = search_class(estimator, grid, **settings).fit(X, labels, **(fit_params or {}))
-    return search, recorder.found
-
-
-def assert_same_results(estimator, grid, labels, **params):
-    """Compare weights, losses, predictions and scores with those of GridSearchCV."""
-    search, together = searched(OrtGridSearchCV, estimator, grid, labels, **params)
-    other, alone = searched(GridSearchCV, estimator, grid, labels, **params)
-    assert len(together) == len(alone) > 0
-    for arrays, expected in zip(together, alone, strict=True):
-        for array, value in zip(arrays, expected, strict=True):
-            assert array.dtype == value.dtype and array.shape == value.shape
-            np.testing.assert_allclose(array, value, rtol=1e-5, atol=1e-5 * np.abs(value).max(initial=0.1))
-    assert search.cv_results_.keys() == other.cv_results_.keys()
-    assert search.cv_results_["params"] == other.cv_results_["params"]
-    np.testing.assert_array_equal(search.cv_results_["rank_test_score"], other.cv_results_["rank_test_score"])
-    return search
-
-
-#: Each update with each penalty, and the models in turn: their operators have separate rules.
 PENALTIES = [L1Penalty(), L2Penalty(), ElasticPenalty()]
 KINDS = [
     (name, rate, penalty)
@@ -305,91 +240,6 @@ def test_candidates_that_stop_early_leave_the_others(name, params, trained_alone
     grid = {"learning_rate__eta0": [0.001, 0.01, 0.05, 0.1, 0.2]}
     assert_same_results(estimator, grid, labels)
     assert len(trained_alone) == 2 * 5  # those of GridSearchCV
-
-
-def epochs_of(calls):
-    """Return the number of epochs that stacks have run for all of their members, without final checks."""
-    return sum(
-        len(call["self"].members)
-        for call in calls
-        if len(next(iter(call["orders"].values()))) == len(call["self"].members[0].data)
-    )
-
-
-HALVING = {"learning_rate__eta0": [0.001, 0.01, 0.03], "learning_penalty__l2": [1e-4, 1e-2, 0.1]}
-
-
-@pytest.mark.sweep(2)
-@pytest.mark.parametrize(
-    "name, rate, params, options",
-    [
-        ("ridge", "SGD", {}, {}),
-        pytest.param("network", "Adam", {}, {"factor": 2, "min_resources": 1}, marks=pytest.mark.slow),
-        pytest.param(
-            "classifier",
-            "Nesterov",
-            {"average": 20},
-            {"aggressive_elimination": True, "min_resources": 6},
-            marks=pytest.mark.slow,
-        ),
-        ("ridge", LearningRateSGD(learning_rate=AdaptiveSchedule(), eta0=0.5), {"batch_size": 10}, {"cv": 2}),
-        pytest.param(
-            "multinomial",
-            "Adam",
-            {"early_stopping": True, "n_iter_no_change": 2},
-            {"scoring": "neg_log_loss"},
-            marks=pytest.mark.slow,
-        ),
-        ("binary", "SGD", {"shuffle": False, "batch_size": 20}, {"cv": 2}),
-    ],
-    ids=str,
-)
-@pytest.mark.filterwarnings("ignore:The training reached max_iter")
-def test_halving_equals_that_of_scikit_learn(name, rate, params, options):
-    """Attributes and results are equal, and no epoch of a candidate is trained twice."""
-    estimator, labels = trainer(name, rate, L2Penalty(), **{**params, "max_iter": 9})
-    options = {"cv": 3, **options}
-    with calls_of(_Stack._run) as calls:
-        search = OrtHalvingGridSearchCV(estimator, HALVING, **options).fit(X, labels)
-    other = HalvingGridSearchCV(estimator, HALVING, resource="max_iter", max_resources=9, **options)
-    other.fit(X, labels)
-    assert search.n_iterations_ > 1
-    names = (
-        "n_resources_ n_candidates_ n_iterations_ n_required_iterations_ n_possible_iterations_ best_index_"
-    )
-    names += " n_remaining_candidates_ min_resources_ max_resources_ best_params_ n_splits_ multimetric_"
-    for attribute in names.split():
-        assert getattr(search, attribute) == getattr(other, attribute), attribute
-    assert vars(search).keys() == vars(other).keys()
-    assert search.cv_results_.keys() == other.cv_results_.keys()
-    for key in ("iter", "n_resources", "params"):
-        assert list(search.cv_results_[key]) == list(other.cv_results_[key])
-    for key in ("mean_test_score", "mean_train_score", "std_test_score"):
-        np.testing.assert_allclose(search.cv_results_[key], other.cv_results_[key], rtol=1e-4, atol=1e-5)
-    np.testing.assert_allclose(search.predict(X), other.predict(X), rtol=1e-5)
-    if "early_stopping" in params:
-        assert 0 < epochs_of(calls) < search.n_splits_ * np.dot(search.n_resources_, search.n_candidates_)
-    else:
-        added = np.diff([0, *search.n_resources_])
-        assert epochs_of(calls) == search.n_splits_ * np.dot(added, search.n_candidates_)
-
-
-@pytest.mark.slow
-def test_halving_by_samples_and_of_other_estimators(trained_alone):
-    """Each iteration has samples of its own, on which its candidates are trained together."""
-    estimator, labels = trainer("ridge", max_iter=3)
-    options = {"cv": 2, "resource": "n_samples", "min_resources": 20, "random_state": 0}
-    search = OrtHalvingGridSearchCV(estimator, {"learning_rate__eta0": [0.001, 0.01, 0.05, 0.1]}, **options)
-    assert search.fit(X, labels).n_resources_ == [20, 60] and len(trained_alone) == 1
-    other = HalvingGridSearchCV(estimator, search.param_grid, **options).fit(X, labels)
-    np.testing.assert_allclose(
-        search.cv_results_["mean_test_score"], other.cv_results_["mean_test_score"], rtol=1e-4, atol=1e-5
-    )
-    trees = OrtHalvingGridSearchCV(MLPRegressor(), {"alpha": [1e-3, 0.1, 1.0]}, max_resources=2, cv=2)
-    with pytest.warns(ConvergenceWarning):
-        assert trees.fit(X, labels).n_candidates_ == [3]
-    with pytest.raises(ValueError, match="max_resources='auto' is the value of solver"):
-        OrtHalvingGridSearchCV(Ridge(), {"alpha": [1.0]}, resource="solver", cv=2).fit(X, labels)
 
 
 @pytest.mark.slow
