@@ -103,7 +103,7 @@ def folds(
 ) -> Iterator[Any]:
     """Yield indices of training and validation samples, stratified if there are classes.
 
-    Of more samples than the given number, some are drawn, and there is one pair.
+    If there are more than ``most`` samples, some are drawn, and there is one pair.
     """
     from sklearn.model_selection import KFold, StratifiedKFold  # slow import
 

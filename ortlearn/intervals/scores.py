@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.pipeline import Pipeline
 from sklearn.utils.metadata_routing import MetadataRequest
 
+from ..preprocessing.estimator_checks import last_step
+from ..preprocessing.initial_fit import after_steps
 from .conformal import checked_coverage, checked_levels
 
 __all__ = [
@@ -196,9 +197,7 @@ class IntervalScorer:
 
     def __call__(self, estimator: Any, X: Any, y: Any, groups: Any = None) -> float:
         """Return the score of a fitted estimator, or of a pipeline that ends with one, on samples."""
-        if isinstance(estimator, Pipeline):
-            X = estimator[:-1].transform(X) if len(estimator) > 1 else X
-            estimator = estimator[-1]
+        X, estimator = after_steps(estimator, X), last_step(estimator)
         groups = groups if estimator.groups_ else None
         if self.score in ("pinball", "crps"):
             function = pinball_score if self.score == "pinball" else crps_score

@@ -111,15 +111,11 @@ def adapt(
         raise ValueError("candidates must name at least one training.")
     folder = _folder(model)
     settings = {"random_state": random_state, **(parameters or {})}
-    arguments = new, reference, candidates, settings, gate, held_out, by, level, random_state
-    if folder is None:
-        old = given_model(model, trusted)
-        return _adapted(old, *arguments)
     # two adaptations at once would both replace the same version
-    with nullcontext() if dry_run else folder.locked():
-        old = folder.model(trusted)
-        found = _adapted(old, *arguments)
-        return found if dry_run else stored(folder, found)
+    with nullcontext() if folder is None or dry_run else folder.locked():
+        old = given_model(model, trusted) if folder is None else folder.model(trusted)
+        found = _adapted(old, new, reference, candidates, settings, gate, held_out, by, level, random_state)
+        return found if folder is None or dry_run else stored(folder, found)
 
 
 def _adapted(

@@ -15,7 +15,7 @@ from ..exceptions import OrtlearnError
 from ..learning_rates import Rates
 from ..runtime.buffers import CarriedBuffers, sample_bytes
 from ..runtime.calls import BoundCall
-from ..runtime.devices import ort_value
+from ..runtime.devices import Device, ort_value
 from ..training.graphs.names import RATE
 from ..training.graphs.task import TrainingTask
 from ..training.monitor import Monitor
@@ -76,7 +76,10 @@ def train_together(compiler: StackCompiler, members: Sequence[Member]) -> list[O
     while current:
         pending = {}
         for plan in _plans(compiler, current):
-            stack = _Stack(compiler, plan, [current[number] for number in plan.numbers])
+            session = compiler.session(plan.family, len(plan.leading))
+            if session is None:
+                continue
+            stack = _Stack(session, compiler.device, plan, [current[number] for number in plan.numbers])
             for number, outcome in zip(plan.numbers, stack.train(), strict=True):
                 if isinstance(outcome, TrainingState):
                     pending[number] = replace(current[number], state=outcome)
@@ -139,13 +142,10 @@ def _layouts(members: dict[int, Member]) -> list[tuple[list[int], tuple[int, ...
 class _Stack:
     """Joint training of the members of a plan."""
 
-    def __init__(self, compiler: StackCompiler, plan: _Plan, members: Sequence[Member]):
-        self.plan, self.members, self.device = plan, members, compiler.device
-        self.session = compiler.session(plan.family, len(plan.leading))
+    def __init__(self, session: Any, device: Device, plan: _Plan, members: Sequence[Member]):
+        self.session, self.device, self.plan, self.members = session, device, plan, members
         first = members[0]
         self.sizes, self.dtype, self.settings = first.sizes, first.task.graph.dtype, first.settings
-        if self.session is None:
-            return
         self.orders = {member.order_key: member for member in members}
         self.offsets: dict[int, int] = {}
         length = 0
@@ -155,7 +155,7 @@ class _Stack:
                 length += len(member.data)
         self.buffers = CarriedBuffers(plan.family.carried, self._starts(), self.device)
         self._columns = {name: ort_value(array, self.device) for name, array in self._arrays().items()}
-        self._known: tuple[int, dict[tuple[str, str | None], np.ndarray]] | None = None
+        self._known: tuple[Any, dict[tuple[str, str | None], np.ndarray]] | None = None
 
     def _starts(self) -> dict[tuple[str, str | None], np.ndarray]:
         """Return the stacked weights and states of all members."""
@@ -189,7 +189,7 @@ class _Stack:
     def _values(self, copy: int | None) -> dict[tuple[str, str | None], np.ndarray]:
         """Return the stacked weights and states of all members, with one leading axis."""
         copy = self.buffers.current if copy is None else copy
-        moment = 3 * self.buffers.steps + copy
+        moment = self.buffers.steps, copy
         if self._known is None or self._known[0] != moment:
             n_axes, size = len(self.plan.leading), len(self.members)
             read = self.buffers.read(copy)
@@ -209,8 +209,6 @@ class _Stack:
         whose loss or weights became non-finite.
         """
         found: list[Outcome | TrainingState | None] = [None] * len(self.members)
-        if self.session is None:
-            return found
         runs = {number: _Run(self, number) for number in range(len(self.members))}
         for number in [number for number, run in runs.items() if run.is_complete]:
             found[number] = runs.pop(number).outcome()

@@ -110,7 +110,7 @@ def test_stop_by_drift_and_by_the_window():
 
 
 def test_parameters_stay_as_given():
-    """A detector of a name is made once, and goes on in the next call."""
+    """A detector of a name is made once, and continues in the next call."""
     monitor = StreamMonitor(window=50, detector="PageHinkley")
     stream = OrtGradientOptimizer(LogisticRegression(), learning_rate=0.5, random_state=0)
     stream = stream.set_callbacks(monitor)

@@ -1,4 +1,4 @@
-"""Program that is killed before each change of a folder of versions, and goes on.
+"""Program that is killed before each change of a folder of versions, and continues.
 
 Arguments are a folder with one version, and one for its copies. Each step prints a line of JSON: what the
 adaptation was about to do, whether it was killed, and the versions in use after the kill and the next run.

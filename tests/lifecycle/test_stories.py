@@ -46,7 +46,7 @@ def only(town, part):
 
 @pytest.mark.slow
 def test_three_months_and_a_bad_one(classifier, tmp_path):
-    """Drift is followed month after month; a month that harms a town is refused, and the next one goes on."""
+    """Drift is followed month after month; a month that harms a town is refused, the next one continues."""
     skops.io.dump(classifier, tmp_path / "model.skops")
     written(tmp_path / "0.csv", month(0))
     for number, sign in enumerate((0.3, -0.3, -1.0), 1):
@@ -129,7 +129,7 @@ print(found.outcome, found.version)
 
 @pytest.mark.slow
 def test_two_operators(tmp_path):
-    """While one judges a model, the other is told which process that is, and nothing is lost."""
+    """While one judges a model, the error of the other names that process, and nothing is lost."""
     X = np.random.default_rng(1).normal(size=(120, 2))
     folder = ModelFolder(tmp_path / "models")
     promote(adapt(Ridge().fit(X, X[:, 0]), (X, X @ [1.0, 2.0]), candidates=["refit"]), folder)
