@@ -123,6 +123,7 @@ def test_products_behind_transposes(exchanges, dtype):
 
 
 @pytest.mark.slow
+@pytest.mark.sweep(0, slow=1)
 @pytest.mark.parametrize("exchanges", [None, *EXCHANGES])
 def test_all_operators(exchanges):
     """About two minutes."""

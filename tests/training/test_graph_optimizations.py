@@ -60,7 +60,7 @@ def test_epoch_of_a_model(name):
     assert compare_levels(name, 1) and compare_levels(name, 3)
 
 
-@pytest.mark.slow
+@pytest.mark.rest
 def test_epochs_of_all_models():
     """About a minute."""
     trained = sum(compare_levels(name, 1) for name in CASES)

@@ -28,7 +28,7 @@ def test_sample_of_forms():
     assert found["counts"]["right"] > 40
 
 
-@pytest.mark.slow
+@pytest.mark.rest
 def test_every_form():
     found = outcomes("operators")
     assert found["counts"]["right"] > 5000 and found["never"] == []
