@@ -56,6 +56,8 @@ class StreamMonitor:
     stopped : bool
         Whether the stream should end, by ``on_drift="stop"`` or ``n_iter_no_change``. The weights are those
         of the last call.
+    detector_ : object or None
+        Detector in use, from the first call of ``partial_fit`` on.
 
     Raises
     ------
@@ -104,7 +106,7 @@ class StreamMonitor:
         self.window, self.on_drift = window, on_drift
         self.n_iter_no_change, self.tol, self.scoring = n_iter_no_change, tol, scoring
         self.detector = detector
-        self._detector: Any = None  # in use
+        self.detector_: Any = None
         self.records: list[dict[str, Any]] = []
         self.stopped = False
         #: Hook of FitTask: whether the call that begins starts the training anew.
@@ -121,8 +123,8 @@ class StreamMonitor:
         check_trainer(self, estimator)
         if not (is_classifier(estimator) or is_regressor(estimator)):
             raise TypeError("StreamMonitor needs a classifier or a regressor, which predicts labels.")
-        if self._detector is None:
-            self._detector = self._loaded()
+        if self.detector_ is None:
+            self.detector_ = self._loaded()
         self._pending, self.restarts = None, False
 
     def _loaded(self) -> Any:
@@ -147,8 +149,8 @@ class StreamMonitor:
         drift = False
         # A batch may be sorted by class, and all its samples meet the same model.
         for loss in np.random.default_rng(self._calls).permutation(losses).tolist():
-            self._detector.update(loss)
-            drift = drift or bool(self._detector.drift_detected)
+            self.detector_.update(loss)
+            drift = drift or bool(self.detector_.drift_detected)
         if drift and self.on_drift == "restart":
             self.restarts = True
             self._recent.clear()

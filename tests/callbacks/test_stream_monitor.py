@@ -118,7 +118,7 @@ def test_parameters_stay_as_given():
     for _ in range(3):
         stream = stream.partial_fit(X, X[:, 0] > 0)
     assert monitor.detector == "PageHinkley"
-    assert monitor._detector.n_samples == 100
+    assert monitor.detector_.n_samples == 100
 
 
 def test_regression_of_several_labels():

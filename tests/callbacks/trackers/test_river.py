@@ -16,7 +16,7 @@ def test_detectors_of_river(name):
     stream = stream_of(monitor)
     for X, y in batches(40, changes_at=30):
         stream.partial_fit(X, y, classes=CLASSES)
-    assert isinstance(monitor.detector, getattr(drift, name))
+    assert isinstance(monitor.detector_, getattr(drift, name)) and monitor.detector is found
     first = next(record["call"] for record in monitor.records if record["drift"] and record["call"] > 30)
     assert first <= 34
 
