@@ -8,7 +8,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from .tasks import call_key, check_trainer, imported, is_round, numbers_of, run_name
+from .tasks import call_key, imported, is_round, numbers_of, run_name
+from .tracked_runs import RunLogger
 
 __all__ = ["MLflowLogger"]
 
@@ -18,13 +19,16 @@ SECONDS = 1.0
 LONGEST = 6_000
 
 
-class MLflowLogger:
-    """Log every call of ``fit`` as a run of MLflow.
+class MLflowLogger(RunLogger):
+    """Log every call of ``fit``, and every series of calls of ``partial_fit``, as a run of MLflow.
 
     A run has the parameters of the estimator, the history of the epochs as metrics, and the trained ONNX file
-    as the model ``runs:/RUN/model`` with a signature. Each call of ``partial_fit`` is a separate run. The
-    status of a run whose training failed is ``FAILED``, and ``KILLED`` after Ctrl-C or ``max_seconds``; both
-    have no model.
+    as the model ``runs:/RUN/model`` with a signature. The status of a run whose training failed is
+    ``FAILED``, and ``KILLED`` after Ctrl-C or ``max_seconds``; both have no model.
+
+    A call of ``partial_fit`` continues the run of the last call of this estimator, also of ``fit``, and
+    replaces its model; the estimator stores the run, and so does its pickle. A call that restarts the
+    training, as those of ``StreamMonitor(on_drift="restart")`` do, begins another run.
 
     Parameters
     ----------
@@ -63,28 +67,28 @@ class MLflowLogger:
         self.tags = tags
         #: Identifiers of the runs of this process, in the order of their beginnings.
         self.run_ids: list[str] = []
-        self._runs: dict[Any, _Run] = {}
+        super().__init__()
 
-    def setup(self, estimator: Any, context: Any) -> None:
-        """Begin a run, and log the parameters."""
-        check_trainer(self, estimator)
-        run = _Run(self, "/".join(run_name(context)) or context.task_name)
-        self._runs[call_key(context)] = run
-        self.run_ids.append(run.id)
-        run.log_parameters(estimator.get_params(deep=True))
+    @property
+    def _key(self) -> tuple[str, ...]:
+        return "mlflow", str(self.tracking_uri), self.experiment
 
-    def on_fit_task_begin(self, estimator: Any, context: Any) -> None:
-        """Do nothing."""
+    def _run(self, estimator: Any, context: Any, earlier: str | None) -> _Run:
+        run = _Run(self, context, earlier)
+        if run.id not in self.run_ids:
+            self.run_ids.append(run.id)
+        if not run.is_continued:
+            run.log_parameters(estimator.get_params(deep=True))
+        return run
 
     def on_fit_task_end(self, estimator: Any, context: Any) -> None:
         """Log the record of an epoch, or the model at the end of the training."""
-        if is_round(context):
-            self._runs[call_key(context.parent)].add(estimator.history_[-1])
-            return
-        run = self._runs[call_key(context)]
-        if self.log_model:
-            run.log_model(estimator)
-        run.end("FINISHED")
+        super().on_fit_task_end(estimator, context)
+        if not is_round(context):
+            run = self._runs[call_key(context)]
+            if self.log_model:
+                run.log_model(estimator)
+            run.end()
 
     def teardown(self, estimator: Any, context: Any) -> None:
         """End the run; a training that did not end was interrupted or has failed."""
@@ -95,22 +99,38 @@ class MLflowLogger:
             run.end("KILLED" if any(issubclass(kind, KeyboardInterrupt) for kind in kinds) else "FAILED")
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_runs": {}, "run_ids": []}
+        return {**super().__getstate__(), "run_ids": []}
 
 
 class _Run:
     """A run of MLflow and the metrics that were not sent yet."""
 
-    def __init__(self, logger: MLflowLogger, name: str) -> None:
+    def __init__(self, logger: MLflowLogger, context: Any, earlier: str | None = None) -> None:
         tracking = imported("mlflow.tracking", "mlflow", logger)
         uri = None if logger.tracking_uri is None else str(logger.tracking_uri)
         self._client = tracking.MlflowClient(tracking_uri=uri)
         known = self._client.get_experiment_by_name(logger.experiment)
         experiment = known.experiment_id if known else self._client.create_experiment(logger.experiment)
-        run = self._client.create_run(experiment, run_name=name, tags=dict(logger.tags or {}))
-        self.id = run.info.run_id
+        self.id, self.is_continued = earlier or "", earlier is not None and self._reopened(earlier)
+        if not self.is_continued:
+            name, tags = "/".join(run_name(context)) or context.task_name, dict(logger.tags or {})
+            self.id = self._client.create_run(experiment, run_name=name, tags=tags).info.run_id
         self._pending: list[Any] = []
         self._sent, self._ended = time.monotonic(), False
+
+    def _reopened(self, run: str) -> bool:
+        """Continue a run, and return whether it exists and was not deleted."""
+        from mlflow.exceptions import MlflowException
+
+        try:
+            if self._client.get_run(run).info.lifecycle_stage != "active":
+                return False
+            self._client.update_run(run, status="RUNNING")
+        except MlflowException as error:
+            if error.error_code != "RESOURCE_DOES_NOT_EXIST":
+                raise
+            return False
+        return True
 
     def log_parameters(self, parameters: dict[str, Any]) -> None:
         """Log the texts of parameters, in parts of at most 100, the limit of MLflow."""
@@ -142,10 +162,11 @@ class _Run:
         model = estimator.get_trained_onnx()
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder, "model")
-            mlflow_onnx.save_model(model, str(path), signature=_signature(model))
+            needed = mlflow_onnx.get_default_pip_requirements()  # otherwise another process infers them
+            mlflow_onnx.save_model(model, str(path), signature=_signature(model), pip_requirements=needed)
             self._client.log_artifacts(self.id, str(path), "model")
 
-    def end(self, status: str) -> None:
+    def end(self, status: str = "FINISHED") -> None:
         """Send the rest and end the run, unless it has ended."""
         if not self._ended:
             self._ended = True

@@ -1,12 +1,15 @@
 """Trainings as runs of MLflow in a local folder: parameters, metrics, the model, and failures."""
 
 import os
+import pickle
 import signal
 import subprocess
 import sys
 
 import numpy as np
+import onnx
 import pytest
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
@@ -134,12 +137,17 @@ def test_ctrl_c_is_a_killed_run_with_its_history(uri):
     assert not client.list_artifacts(run_id)
 
 
+def steps_of(client, run):
+    """Return the epochs of a run in order."""
+    return [metric.step for metric in client.get_metric_history(run, "loss")]
+
+
 def test_stream_that_drifts_and_stops(uri, data):
-    """Each call is a run that is finished; after a restart, epochs begin at 1 again."""
+    """A stream is a run that is finished; after a restart, epochs begin at 1 again, in another run."""
     X, y = data
-    loggers = {reaction: MLflowLogger(uri, log_model=False) for reaction in ("restart", "stop")}
     epochs = {}
-    for reaction, logger in loggers.items():
+    for reaction in ("restart", "stop"):
+        logger = MLflowLogger(uri, log_model=False)
         monitor = StreamMonitor(detector=PageHinkley(), on_drift=reaction)
         stream = OrtGradientOptimizer(LogisticRegression(), learning_rate=0.1, random_state=0)
         stream.set_callbacks(logger, monitor)
@@ -150,8 +158,31 @@ def test_stream_that_drifts_and_stops(uri, data):
         assert [record["call"] for record in monitor.records if record["drift"]][:1] == [11]
         client = MlflowClient(tracking_uri=uri)
         assert {client.get_run(run).info.status for run in logger.run_ids} == {"FINISHED"}
-        steps = [client.get_metric_history(run, "loss") for run in logger.run_ids]
-        epochs[reaction] = [each[0].step for each in steps]
-        assert all(len(each) == 1 for each in steps)
-    assert epochs["stop"] == list(range(1, 12))
-    assert epochs["restart"][:11] == [*range(1, 11), 1]
+        epochs[reaction] = [steps_of(client, run) for run in logger.run_ids]
+    assert epochs["stop"] == [[*range(1, 12)]]
+    assert epochs["restart"][0] == [*range(1, 11)] and epochs["restart"][1][0] == 1
+    assert sum(map(len, epochs["restart"])) == 14
+
+
+def test_calls_of_partial_fit_continue_a_run(uri, trainer, data):
+    """Also that of fit, after pickling, and after a call that failed; other estimators have their own."""
+    X, y = data
+    logger, other = MLflowLogger(uri, tags={"team": "cellar"}), MLflowLogger(uri, experiment="other")
+    trainer.set_params(early_stopping=False).set_callbacks(logger, other).fit(X, y)
+    (run,) = logger.run_ids
+    trainer.partial_fit(X, y)
+    with pytest.raises(ValueError, match="classes"):
+        trainer.partial_fit(X, y + 1)
+    stored = pickle.loads(pickle.dumps(trainer)).partial_fit(X[::2], y[::2])
+    (later,) = (each for each in stored._skl_callbacks if each.experiment == "ortlearn")
+    assert (logger.run_ids, later.run_ids, len(other.run_ids)) == ([run], [run], 1)
+    client = MlflowClient(tracking_uri=uri)
+    assert client.get_run(run).info.status == "FINISHED" and steps_of(client, run) == [1, 2, 3, 4, 5, 6]
+    model = onnx.load(client.download_artifacts(run, "model/model.onnx"))
+    assert model.SerializeToString() == stored.get_trained_onnx().SerializeToString()
+    clone(trainer).set_callbacks(logger).partial_fit(X, y)
+    assert [steps_of(client, each) for each in logger.run_ids[1:]] == [[1]]
+    client.delete_run(run)
+    trainer.partial_fit(X, y)
+    assert len(logger.run_ids) == 3 and steps_of(client, logger.run_ids[2]) == [6]
+    assert client.get_run(logger.run_ids[2]).data.params["learning_rate"] == "0.1"

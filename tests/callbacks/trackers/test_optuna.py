@@ -38,6 +38,26 @@ def test_epochs_are_reported_and_hopeless_trainings_pruned(trainer, data):
         trainers[1].predict(data[0])
 
 
+def test_calls_of_partial_fit_are_epochs_of_a_trial(trainer, data):
+    """A stream that its trial gives up keeps the weights of the call before."""
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    X, y = data
+    stream = trainer.set_params(early_stopping=False)
+
+    def objective(trial):
+        stream.set_callbacks(OptunaPruner(trial))
+        while stream.partial_fit(X[::2], y[::2], X_val=X[1::2], y_val=y[1::2]).n_iter_ < 5:
+            pass
+
+    study = optuna.create_study(
+        direction="maximize", pruner=optuna.pruners.ThresholdPruner(upper=0.5, n_warmup_steps=3)
+    )
+    study.optimize(objective, n_trials=1)
+    (trial,) = study.trials
+    assert trial.state.name == "PRUNED" and [*trial.intermediate_values] == [1, 2, 3]
+    assert stream.n_iter_ == 2 and [*trial.intermediate_values.values()][:2] == stream.validation_scores_
+
+
 def test_a_missing_column_is_an_error(trainer, data):
     trial = optuna.create_study().ask()
     trainer.set_params(early_stopping=False, max_iter=2).set_callbacks(OptunaPruner(trial))

@@ -1,9 +1,12 @@
 """Event files of TensorBoard: the scalars of every epoch, read back by its own reader."""
 
+import pickle
+
 import pytest
+from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 
-from ortlearn.callbacks import TensorBoardLogger
+from ortlearn.callbacks import StreamMonitor, TensorBoardLogger
 
 pytest.importorskip("tensorboardX")
 pytestmark = [
@@ -44,3 +47,28 @@ def test_each_training_of_a_search_has_a_folder(tmp_path, trainer, data):
     GridSearchCV(trainer, {"learning_rate": [0.1, 0.01]}, cv=2).fit(*data)
     folders = {path.parent for path in tmp_path.rglob("events*")}
     assert len(folders) == 5 and all(len(scalars(folder)) >= 20 for folder in folders)
+
+
+def losses_of(folder):
+    """Return the epochs of the losses in the event files of a folder."""
+    return [step for tag, step, _ in scalars(folder) if tag == "loss"]
+
+
+def test_calls_of_partial_fit_continue_a_folder(tmp_path, trainer, data):
+    """Quick calls lose nothing; another training, and one that a drift restarts, have other folders."""
+    X, y = data
+    logger, monitor = TensorBoardLogger(tmp_path), StreamMonitor(on_drift="restart")
+    trainer.set_params(early_stopping=False).set_callbacks(logger, monitor).fit(X, y)
+    for _ in range(3):
+        trainer.partial_fit(X, y)
+    stored = pickle.loads(pickle.dumps(trainer)).partial_fit(X, y)
+    assert losses_of(tmp_path)[:4] == [1, 2, 3, 4]
+    for each in (*stored._skl_callbacks[:1], logger):
+        each.close()
+    assert losses_of(tmp_path) == [*range(1, 9)] and len([*tmp_path.glob("events*")]) == 3
+    clone(trainer).set_callbacks(logger).fit(X, y)
+    assert losses_of(tmp_path / "fit-2") == [1, 2, 3, 4]
+    for _ in range(4):
+        trainer.partial_fit(X, (y + 1) % 3)
+    logger.close()
+    assert losses_of(tmp_path / "fit-3")[0] == 1
