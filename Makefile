@@ -29,6 +29,10 @@ PARALLEL := -q -n auto --maxprocesses 4 --dist worksteal
 test test-slow test-rest test-others: export OMP_NUM_THREADS = 1
 test test-slow test-rest test-others: export OPENBLAS_NUM_THREADS = 1
 
+# uv installs in a third of pip's time; pip does it where uv cannot, as with a proxy that only pip knows.
+install = put() { $(BIN)/python -m uv pip install --quiet --python $(BIN)/python "$$@" || \
+    $(BIN)/python -m pip install --quiet "$$@"; }; put
+
 .PHONY: demo demo-dask test mutation faults fuzz audit test-slow test-rest test-others test-bridges test-runtimes test-openvino test-all test-3.10 test-3.11 test-3.12 test-3.13 test-3.14 lint format bench against-torch coverage real-files docs site dist sbom release-checks matrix clean
 
 $(STAMP): setup.cfg pyproject.toml $(PLUGIN)
@@ -36,22 +40,22 @@ $(STAMP): setup.cfg pyproject.toml $(PLUGIN)
 	@$(BIN)/python -c 'import sys; sys.exit(sys.version_info < (3, 10))' || \
 	    { echo "ortlearn needs Python 3.10 or later: make PYTHON=python3.13 ..."; exit 1; }
 	@echo "$(VENV): $$($(BIN)/python --version), with the extra $(EXTRA)"
-	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet -e ".[$(EXTRA),test,plot,progress]"
-	$(BIN)/python -m pip install --quiet --no-deps ./tests/example_plugin
+	-@$(BIN)/python -m pip install --quiet --upgrade pip "uv>=0.9"
+	@$(install) -e ".[$(EXTRA),test,plot,progress]"
+	@$(install) --no-deps ./tests/example_plugin
 	@rm -rf tests/example_plugin/build tests/example_plugin/src/*.egg-info
 	@touch $@
 
 $(LINT_STAMP): $(STAMP)
-	$(BIN)/python -m pip install --quiet -e ".[lint]"
+	@$(install) -e ".[lint]"
 	@touch $@
 
 $(DOCS_STAMP): $(STAMP)
-	$(BIN)/python -m pip install --quiet -e ".[docs]"
+	@$(install) -e ".[docs]"
 	@touch $@
 
 $(OTHERS_STAMP): $(STAMP)
-	$(BIN)/python -m pip install --quiet -e ".[others,mlflow,tensorboard,optuna,river]"
+	@$(install) -e ".[others,mlflow,tensorboard,optuna,river]"
 	@touch $@
 
 # Tools of a release have their own environment.
