@@ -12,20 +12,18 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from ..evaluation.data_files import Table, column_options, read_sample
+from ..evaluation.data_files import Table
 from ..evaluation.messages import check_installed
 from ..lifecycle import Adaptation, Gate, adapt
 from ..lifecycle.cards import html_card, markdown_card
 from .output_files import OutputFile
-from .parser import add_data_options, add_model
+from .parser import add_data_options, add_max_samples, add_model, drawn
 from .report import number, table
 
 __all__ = ["add_arguments", "as_text", "run", "status"]
 
 #: Exit statuses.
 STATUSES = {"promoted": 0, "kept": 3, "refused": 4}
-#: Most samples of DATA, --reference and --test.
-MOST_SAMPLES = 100_000
 #: Columns whose drift is shown.
 SHOWN = 5
 
@@ -50,14 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help="warm_start, refit or refit_both; may be repeated (default: all that are possible)",
     )
-    parser.add_argument(
-        "--max-samples",
-        type=int,
-        default=MOST_SAMPLES,
-        metavar="NUMBER",
-        help="most samples of each file or folder that are in memory, drawn at random from all of them, so "
-        f"that it may be larger than memory (default: {MOST_SAMPLES:,})",
-    )
+    add_max_samples(parser)
     parser.add_argument("--metric", metavar="NAME", help="metric of the gate (default: accuracy or r2)")
     parser.add_argument(
         "--minimum-gain",
@@ -96,17 +87,13 @@ def run(options: argparse.Namespace) -> dict:
     card = OutputFile.checked(options.card, (".html", ".md"), options.force, "--card")
     if Path(options.model).is_dir():
         check_installed("skops", "cli", "folders of versions")
-    if options.max_samples < 1:
-        raise ValueError(f"--max-samples {options.max_samples}: must be 1 or more.")
     gate = Gate(
         options.metric, options.minimum_gain, options.largest_loss, options.max_bytes, options.max_latency
     )
     counts: dict[str, int] = {}
 
     def sample(path: str, by: str | None) -> Table:
-        table, counts[path] = read_sample(
-            path, options.max_samples, options.random_state, by=by, **column_options(options)
-        )
+        table, counts[path] = drawn(options, path, by=by)
         return table
 
     tested = None if options.test is None else sample(options.test, options.by)

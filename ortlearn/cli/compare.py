@@ -18,7 +18,7 @@ from ..evaluation.bootstrap import Bootstrap
 from ..evaluation.data_files import TableParts, column_options
 from ..evaluation.metrics import model_metrics
 from ..evaluation.model_files import load_model
-from ..evaluation.predictions import Model, Predictions
+from ..evaluation.predictions import Model, Predictions, used_columns
 from ..evaluation.scored_samples import ScoredSamples, scored_samples
 from .output_files import OutputFile
 from .parser import add_data_options, add_model
@@ -115,7 +115,7 @@ def _compare(options: argparse.Namespace) -> Comparison:
         raise ValueError(
             f"{old.path} is for {old.task} and {new.path} for {new.task}. Compare models of the same task."
         )
-    parts = TableParts(options.data, by=options.by, **column_options(options))
+    parts = TableParts(options.data, by=options.by, used=used_columns(old, new), **column_options(options))
     rows = scored_samples(parts, (old, new), options.label)
     first, second = rows.predictions
     return Comparison((old, new), rows, _changes(old, first, second, options.tolerance))

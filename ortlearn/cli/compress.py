@@ -10,11 +10,10 @@ import argparse
 from typing import Any
 
 from ..compress import Compressed, distill, prune, quantize
-from ..evaluation.data_files import column_options, read_table
 from ..evaluation.model_files import load_model
 from ..evaluation.predictions import match_labels
 from .output_files import OutputFile
-from .parser import UsageError, add_data_options, add_model
+from .parser import UsageError, add_data_options, add_max_samples, add_model, drawn
 from .report import table
 
 __all__ = ["add_arguments", "as_text", "run"]
@@ -59,6 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="SHARE",
         help="share of DATA for the scores (default: 0.3)",
     )
+    add_max_samples(parser)
     parser.add_argument("--random-state", type=int, default=0, help="seed (default: 0)")
     parser.add_argument("--out", metavar="FILE.onnx", help="write the compressed model")
     parser.add_argument("--force", action="store_true", help="replace files that exist")
@@ -72,7 +72,7 @@ def run(options: argparse.Namespace) -> dict:
         raise UsageError("pruning needs labels. Name their column with --label COLUMN.")
     out = OutputFile.checked(options.out, (".onnx",), options.force, "--out")
     model = load_model(options.model, options.trust)
-    rows = read_table(options.data, **column_options(options))
+    rows, n_seen = drawn(options, options.data)
     X, y = model.features(rows), None
     if rows.labels is not None:
         y = match_labels(rows.labels, model, options.label)
@@ -103,6 +103,7 @@ def run(options: argparse.Namespace) -> dict:
         "model": options.model,
         "data": options.data,
         "rows": len(rows),
+        "rows_of_data": n_seen,
         "steps": steps,
         "out": options.out,
     }
@@ -118,6 +119,8 @@ def _step(steps: list[dict[str, Any]], name: str, found: Compressed) -> Any:
 def as_text(result: dict) -> str:
     """Return a table of each step."""
     lines = [f"{result['model']} on {result['rows']} samples of {result['data']}"]
+    if result["rows"] < result["rows_of_data"]:
+        lines.append(f"drawn at random from {result['rows_of_data']}")
     for step in result["steps"]:
         lines += [f"{step['step']}:", table(step["table"], "  ")]
         lines += [f"  {name}: {text}" for name, text in step["layers"].items()]

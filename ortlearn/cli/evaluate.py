@@ -12,6 +12,7 @@ import argparse
 from ..evaluation.data_files import TableParts, column_options
 from ..evaluation.metrics import model_metrics
 from ..evaluation.model_files import load_model
+from ..evaluation.predictions import used_columns
 from ..evaluation.scored_samples import scored_samples
 from .parser import add_data_options, add_model
 from .report import number, table
@@ -30,7 +31,8 @@ def run(options: argparse.Namespace) -> dict:
     if options.label is None:
         raise ValueError("scores need labels. Name their column with --label COLUMN.")
     model = load_model(options.model, options.trust)
-    rows = scored_samples(TableParts(options.data, **column_options(options)), [model], options.label)
+    parts = TableParts(options.data, used=used_columns(model), **column_options(options))
+    rows = scored_samples(parts, [model], options.label)
     assert rows.labels is not None
     metrics = model_metrics(model, rows.labels, rows.predictions[0])
     return {
@@ -38,7 +40,7 @@ def run(options: argparse.Namespace) -> dict:
         "data": options.data,
         "rows": len(rows),
         "task": model.task,
-        "unused_columns": rows.unused_columns,
+        "unused_columns": model.unused_columns(parts.feature_names),
         "scores": {name: metric(rows.weights) for name, metric in metrics.items()},
     }
 

@@ -1,6 +1,7 @@
 """Show the weights of a model, which of them can be trained, and why others are not.
 
-A scikit-learn model that is not fitted, or that reads text, needs DATA.
+A scikit-learn model that is not fitted, or that reads text, needs DATA, of which at most 100,000 samples are
+drawn at random.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from onnx import TensorProto
 
 from .. import onnx_files
 from ..differentiation.registry import NO_GRADIENT, load_rules
-from ..evaluation.data_files import Table, column_options, read_table
+from ..evaluation.data_files import Table, column_options, read_sample
 from ..evaluation.messages import shown
 from ..evaluation.model_files import load_model
 from ..evaluation.onnx_model import OnnxModel
@@ -23,7 +24,7 @@ from ..graphs.nodes import all_nodes
 from ..onnx_files.low_rank.adapters import LoRA
 from ..trainable.conversion import to_trainable
 from ..trainable.explanation import Explanation, explain
-from .parser import add_data_options, add_model
+from .parser import MOST_SAMPLES, add_data_options, add_model
 from .report import table
 
 __all__ = ["add_arguments", "as_text", "run"]
@@ -76,7 +77,7 @@ def _rows(options: argparse.Namespace) -> Table | None:
         if options.label is not None:
             raise ValueError("--label names a column of DATA, which is missing. Add DATA.")
         return None
-    return read_table(options.data, **column_options(options))
+    return read_sample(options.data, MOST_SAMPLES, 0, **column_options(options))[0]
 
 
 def _table_of(explanation: Explanation) -> dict:

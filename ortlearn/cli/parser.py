@@ -4,11 +4,25 @@ from __future__ import annotations
 
 import argparse
 import difflib
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from ..exceptions import OrtlearnError
 
-__all__ = ["Parser", "UsageError", "add_data_options", "add_model"]
+if TYPE_CHECKING:
+    from ..evaluation.data_files import Table
+
+__all__ = [
+    "MOST_SAMPLES",
+    "Parser",
+    "UsageError",
+    "add_data_options",
+    "add_max_samples",
+    "add_model",
+    "drawn",
+]
+
+#: Most samples in memory of commands that do not read their data in parts.
+MOST_SAMPLES = 100_000
 
 
 class UsageError(OrtlearnError, ValueError):
@@ -50,14 +64,36 @@ def add_model(parser: argparse.ArgumentParser, *names: str) -> None:
     )
 
 
+def add_max_samples(parser: argparse.ArgumentParser) -> None:
+    """Add the option for the number of samples in memory."""
+    parser.add_argument(
+        "--max-samples",
+        type=int,
+        default=MOST_SAMPLES,
+        metavar="NUMBER",
+        help="most samples of each file or folder that are in memory, drawn at random from all of them, so "
+        f"that it may be larger than memory (default: {MOST_SAMPLES:,})",
+    )
+
+
+def drawn(options: argparse.Namespace, path: str, **columns: Any) -> tuple[Table, int]:
+    """Return at most ``--max-samples`` samples of a path, and how many it has."""
+    from ..evaluation.data_files import column_options, read_sample
+
+    if options.max_samples < 1:
+        raise ValueError(f"--max-samples {options.max_samples}: must be 1 or more.")
+    columns |= column_options(options)
+    return read_sample(path, options.max_samples, options.random_state, **columns)
+
+
 def add_data_options(parser: argparse.ArgumentParser, *, optional: bool = False, label_help: str) -> None:
     """Add the data file and the options for its columns."""
     parser.add_argument(
         "data",
         metavar="DATA",
         nargs="?" if optional else None,
-        help="data: a .csv, .csv.gz, .parquet or .arrow file with column names, a folder of them, or a "
-        "quoted pattern such as 'rows-*.csv'",
+        help="data: a .csv, .csv.gz, .parquet or .arrow file with column names, a folder of them, a quoted "
+        "pattern such as 'rows-*.csv', or - for one of these files in the standard input",
     )
     parser.add_argument("--label", metavar="COLUMN", help=label_help)
     parser.add_argument(

@@ -18,7 +18,7 @@ from ..evaluation.data_files import Table, TableParts, column_options
 from ..evaluation.messages import shown
 from ..evaluation.model_files import load_model
 from ..evaluation.onnx_model import OnnxModel
-from ..evaluation.predictions import Model
+from ..evaluation.predictions import Model, used_columns
 from .output_files import OutputFile
 from .parser import add_data_options, add_model
 from .report import number, table
@@ -51,14 +51,14 @@ def run(options: argparse.Namespace) -> dict:
     """Write the predictions, and return what was written."""
     out = OutputFile.checked(options.out, SUFFIXES, options.force, "--out")
     model = load_model(options.model, options.trust)
-    parts = TableParts(options.data, by=options.group, **column_options(options))
+    parts = TableParts(options.data, by=options.group, used=used_columns(model), **column_options(options))
     result: dict[str, Any] = {"model": options.model, "data": options.data, "rows": len(parts)}
 
     def frames() -> Iterator[Any]:
         for part in parts:
             frame = _predictions(model, part, options)
             if "columns" not in result:
-                result["unused_columns"] = model.unused_columns(part)
+                result["unused_columns"] = model.unused_columns(parts.feature_names)
                 result["columns"] = list(frame.columns)
                 first = frame.head(SHOWN).to_numpy(object).tolist()
                 result["first"] = [[_shown(cell) for cell in row] for row in first]

@@ -25,10 +25,11 @@ from sklearn.base import is_classifier
 from ..estimators import OrtGradientForwardBackwardOptimizer, OrtGradientOptimizer
 from ..evaluation.data_files import Table, TableParts, column_options, read_table
 from ..evaluation.messages import check_installed
-from ..evaluation.metrics import model_metrics, scores_of
+from ..evaluation.metrics import model_metrics
 from ..evaluation.model_files import ONNX, SAVED, SKOPS, load_model
 from ..evaluation.onnx_model import OnnxModel, with_column_names
-from ..evaluation.predictions import Model, explain_values, match_labels
+from ..evaluation.predictions import Model, explain_values, match_labels, used_columns
+from ..evaluation.scored_samples import scored_samples
 from ..evaluation.sklearn_model import SklearnModel
 from ..exceptions import ConversionError, FallbackWarning
 from ..saving.public import packed_estimator
@@ -117,7 +118,7 @@ def run(options: argparse.Namespace) -> dict:
         "task": model.task,
         "rows": len(rows),
         "test_rows": 0 if test is None else len(test),
-        "unused_columns": model.unused_columns(_first(rows)),
+        "unused_columns": model.unused_columns(rows.feature_names),
         "weights": sorted(trainer.trained_coef_),
         "epochs": trainer.n_iter_,
         "seconds": seconds,
@@ -159,21 +160,20 @@ def _trainer(options: argparse.Namespace, model: Model) -> Any:
     return trainer.set_params(verbose=int(progress))
 
 
-def _first(rows: Table | TableParts) -> Table:
-    """Return samples in memory, or the first ones."""
-    return rows if isinstance(rows, Table) else next(iter(rows))
-
-
-def _rows(options: argparse.Namespace, model: Model) -> tuple[Table | TableParts, Table | None]:
+def _rows(options: argparse.Namespace, model: Model) -> tuple[Table | TableParts, Table | TableParts | None]:
     """Return the samples to train on, and those to score on."""
     if not 0 <= options.test_share < 1:
         raise ValueError(f"--test-share {options.test_share}: must be 0 or more, and less than 1.")
     if options.label is None and model.task is not None:
         raise ValueError(f"a {model.task} model needs labels. Name their column with --label COLUMN.")
     columns = column_options(options)
-    rows = TableParts(options.data, **columns) if options.stream else read_table(options.data, **columns)
+
+    def parts(path: str) -> TableParts:
+        return TableParts(path, used=used_columns(model), **columns)
+
+    rows = parts(options.data) if options.stream else read_table(options.data, **columns)
     if options.test is not None:
-        return rows, read_table(options.test, **columns)
+        return rows, parts(options.test)
     if isinstance(rows, TableParts) or options.test_share == 0 or rows.labels is None:
         return rows, None
     seed = getattr(options, "random_state", None)
@@ -199,14 +199,14 @@ def _split(rows: Table, share: float, task: str | None, seed: int) -> tuple[Tabl
     return rows.take(np.sort(train)), rows.take(np.sort(test))
 
 
-def _scores(model: Model, test: Table | None, label: str) -> dict[str, float] | None:
+def _scores(model: Model, test: Table | TableParts | None, label: str | None) -> dict[str, float] | None:
     """Return the scores on test samples; None if there are none or the model is not fitted."""
-    if test is None or test.labels is None or model.task is None:
+    if test is None or label is None or model.task is None or not getattr(model, "is_fitted", True):
         return None
-    if not getattr(model, "is_fitted", True):
-        return None
-    labels = match_labels(test.labels, model, label)
-    return scores_of(model_metrics(model, labels, model.predict(test)), test)
+    found = scored_samples([test] if isinstance(test, Table) else test, [model], label)
+    assert found.labels is not None
+    metrics = model_metrics(model, found.labels, found.predictions[0])
+    return {name: metric(found.weights) for name, metric in metrics.items()}
 
 
 def _fit(trainer: Any, model: Model, rows: Table | TableParts, options: argparse.Namespace) -> None:

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import argparse
 
-from ..evaluation.data_files import read_table
+from ..evaluation.data_files import read_sample
 from ..evaluation.model_files import load_model
 from ..lifecycle import ModelFolder
 from ..lifecycle.promotion import model_contents
-from .parser import UsageError
+from .parser import MOST_SAMPLES, UsageError
 from .report import number, table
 
 __all__ = ["add_arguments", "as_text", "run"]
@@ -50,7 +50,7 @@ def run(options: argparse.Namespace) -> dict:
 def _contents(options: argparse.Namespace) -> tuple[bytes, bytes | None]:
     """Return the contents of the files of the model to add."""
     model = load_model(options.add, options.trust)
-    samples = None if options.samples is None else read_table(options.samples)
+    samples = None if options.samples is None else read_sample(options.samples, MOST_SAMPLES, 0)[0]
     try:
         return model_contents(model, samples)
     except ValueError as error:

@@ -15,26 +15,35 @@ EMPTY, NUMBER, BOOLEAN, TEXT = "empty", "number", "boolean", "text"
 
 
 class ColumnTypes:
-    """Types of the columns of several frames."""
+    """Types of the columns of several frames; columns that are not in ``only`` are not read.
 
-    def __init__(self, path: str):
-        self._path = path
+    All columns are read if one in ``only`` is missing, so that errors can list them.
+    """
+
+    def __init__(self, path: str, only: frozenset[str] | None = None):
+        self._path, self._only = path, only
         self.names: list[str] = []
+        self.read: list[str] = []
         #: By column: the type of values for each kind and type, and whether it is of a csv file.
         self._found: dict[str, dict[tuple[str, Any], bool]] = {}
         self._gaps: set[str] = set()
 
-    def add(self, name: str, frame: Any, gaps: set[str] | None = None, is_csv: bool = False) -> None:
-        """Add the columns of a frame; ``gaps`` are those with missing values, by default as in the frame."""
+    def add_names(self, name: str, columns: list[str]) -> None:
+        """Add the names of the columns of a file, which must be those of the first one."""
         if not self._found:
-            self.names = list(frame.columns)
-            self._found = {column: {} for column in self.names}
-        if set(frame.columns) != set(self.names):
+            self.names = columns
+            selects = self._only is not None and self._only <= set(columns)
+            self.read = [each for each in columns if not selects or each in (self._only or ())]
+            self._found = {column: {} for column in self.read}
+        if set(columns) != set(self.names):
             raise ValueError(
-                f"{name} has the columns {shown(frame.columns)}, and the first file of {self._path} has "
+                f"{name} has the columns {shown(columns)}, and the first file of {self._path} has "
                 f"{shown(self.names)}: all files need the same columns."
             )
-        for column in self.names:
+
+    def add(self, frame: Any, gaps: set[str] | None = None, is_csv: bool = False) -> None:
+        """Add the columns of a frame; ``gaps`` are those with missing values, by default as in the frame."""
+        for column in self.read:
             values = frame[column]
             kind = _kind(values, gaps is None)
             if kind == EMPTY or (column in gaps if gaps is not None else values.isna().any()):
@@ -57,7 +66,7 @@ class ColumnTypes:
 
     def check(self) -> None:
         """Raise an error if a column has values of several kinds."""
-        for column in self.names:
+        for column in self.read:
             kinds = sorted(self._kinds(column))
             if len(kinds) > 1:
                 raise ValueError(
@@ -67,11 +76,11 @@ class ColumnTypes:
 
     def unified(self, frame: Any) -> Any:
         """Return a frame with the columns in the order and with the types of all frames."""
-        types = {column: self._type(column) for column in self.names}
+        types = {column: self._type(column) for column in self.read}
         changed = {  # None is equal to the type float64 of numpy
             name: kind for name, kind in types.items() if kind is not None and kind != frame[name].dtype
         }
-        frame = frame[self.names]
+        frame = frame[self.read]
         return frame.astype(changed) if changed else frame
 
     def _type(self, column: str) -> Any:

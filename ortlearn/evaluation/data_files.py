@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from .frames import FrameParts, read_frame
+from .input_files import name_of
 from .messages import shown
 from .table_checks import check_texts
 
@@ -30,6 +31,11 @@ class Table:
 
     def __len__(self) -> int:
         return len(self.features)
+
+    @property
+    def feature_names(self) -> list[str]:
+        """Names of the features."""
+        return list(self.features.columns)
 
     @staticmethod
     def joined(tables: Sequence[Table]) -> Table:
@@ -76,17 +82,30 @@ def read_table(
     ``label``, ``weights``, ``drop``, ``text`` and ``by`` are names of columns.
     """
     columns: dict[str, Any] = {"label": label, "weights": weights, "drop": drop, "text": text, "by": by}
-    table = _table(path, read_frame(path, separator, text), **columns)
-    _check_sum(None if table.weights is None else float(table.weights.sum()), weights, path)
+    name = name_of(path)
+    table = _table(name, read_frame(path, separator, text), **columns)
+    _check_sum(None if table.weights is None else float(table.weights.sum()), weights, name)
     return table
 
 
 class TableParts:
-    """Samples of files that may be larger than memory, with the arguments of :func:`read_table`."""
+    """Samples of files that may be larger than memory, with the arguments of :func:`read_table`.
 
-    def __init__(self, path: str, *, separator: str = ",", **columns: Any):
-        self.path, self._columns = path, columns
-        self._frames = FrameParts(path, separator, columns.get("text", ()))
+    If ``used`` are the features that are needed, others are not read.
+    """
+
+    def __init__(self, path: str, *, separator: str = ",", used: Sequence[str] | None = None, **columns: Any):
+        self.path = name_of(path)
+        named: list[Any] = [columns.get(name) for name in ("label", "weights", "by")]
+        only = None if used is None else {*used, *named} - {None}
+        self._frames = FrameParts(path, separator, columns.get("text", ()), only=only)
+        types, self._columns = self._frames.types, columns
+        others = {*named[:2], *columns.get("drop", ())}
+        self.feature_names = [name for name in types.names if name not in others]
+        for role in ("drop", "text"):
+            for name in columns.get(role, ()):
+                _check_column(types.names, name, self.path)
+            columns[role] = [name for name in columns.get(role, ()) if name in types.read]
 
     def __len__(self) -> int:
         return self._frames.n_rows
@@ -142,7 +161,7 @@ def _table(
     """Return features, labels, weights and groups of a frame, checked."""
     for name in (label, weights, by, *drop, *text):
         if name is not None:
-            _check_column(frame, name, path)
+            _check_column(frame.columns, name, path)
     if label is not None and label in (weights, *drop):
         raise ValueError(f"column {label!r} is the label. It cannot be dropped or be the weights.")
     check_texts(frame.drop(columns=[*set(drop)]), path, text)
@@ -158,13 +177,13 @@ def _table(
     )
 
 
-def _check_column(frame: Any, name: str, path: str) -> None:
-    if name in frame.columns:
+def _check_column(columns: Sequence[str], name: str, path: str) -> None:
+    if name in columns:
         return
     hint = ""
-    if len(frame.columns) == 1 and any(mark in frame.columns[0] for mark in ",;\t|"):
+    if len(columns) == 1 and any(mark in columns[0] for mark in ",;\t|"):
         hint = " The names look like those of several columns: choose their separator with --separator."
-    raise ValueError(f"{path} has no column {name!r}, but {shown(frame.columns)}.{hint}")
+    raise ValueError(f"{path} has no column {name!r}, but {shown(columns)}.{hint}")
 
 
 def _labels(values: Any, name: str, path: str) -> np.ndarray:

@@ -16,16 +16,16 @@ __all__ = ["FrameCopies"]
 
 
 class FrameCopies:
-    """Frames of which the first ``size`` rows are in memory (None: all), and others in a temporary file."""
+    """Frames of which the first ``cells`` cells are in memory (None: all), and others in a temporary file."""
 
-    def __init__(self, size: int | None):
-        self._free = size
+    def __init__(self, cells: int | None):
+        self._free = cells
         self._path: str | None = None
 
     def put(self, frame: Any) -> Callable[[], Iterator[Any]]:
         """Keep a frame, and return the function that reads it."""
-        if self._free is None or len(frame) <= self._free:
-            self._free = None if self._free is None else self._free - len(frame)
+        if self._free is None or frame.size <= self._free:
+            self._free = None if self._free is None else self._free - frame.size
             return lambda: iter([frame])
         self._free = 0
         check_installed("pyarrow", "cli", "csv files that are read in parts")

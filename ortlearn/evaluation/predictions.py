@@ -22,6 +22,7 @@ __all__ = [
     "explain_values",
     "match_labels",
     "select_columns",
+    "used_columns",
 ]
 
 
@@ -76,10 +77,15 @@ class Model(abc.ABC):
     def predict(self, table: Table) -> Predictions:
         """Return the predictions for the samples of a table."""
 
-    def unused_columns(self, table: Table) -> list[str]:
-        """Return the features of a table that the model does not take."""
-        known = table.features.columns
-        return [] if self.column_names is None else [name for name in known if name not in self.column_names]
+    def unused_columns(self, names: Sequence[str]) -> list[str]:
+        """Return those of the names of features that the model does not take."""
+        return [] if self.column_names is None else [name for name in names if name not in self.column_names]
+
+
+def used_columns(*models: Model) -> list[str] | None:
+    """Return the columns that some models take; None for all."""
+    names = [model.column_names for model in models]
+    return None if None in names else [name for taken in names for name in taken or ()]
 
 
 def select_columns(table: Table, names: list[str]) -> Any:

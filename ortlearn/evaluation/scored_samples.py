@@ -21,7 +21,6 @@ class ScoredSamples:
     weights: np.ndarray
     groups: np.ndarray | None
     predictions: list[Predictions]
-    unused_columns: list[str]  # of the first model
 
     def __len__(self) -> int:
         return len(self.weights)
@@ -31,9 +30,7 @@ def scored_samples(parts: Iterable[Table], models: Sequence[Model], label: str |
     """Return the predictions of models; ``label`` names the column of labels in errors."""
     labels, weights, groups, known = [], [], [], {}  # type: ignore[var-annotated]
     predictions: list[list[Predictions]] = [[] for _ in models]
-    unused: list[str] = []
     for part in parts:
-        unused = models[0].unused_columns(part)
         if part.labels is not None:
             labels.append(match_labels(part.labels, models[0], label))
             for model in models[1:]:
@@ -50,5 +47,4 @@ def scored_samples(parts: Iterable[Table], models: Sequence[Model], label: str |
         np.concatenate(weights),
         np.array(groups, dtype=object) if groups else None,
         [Predictions.joined(found) for found in predictions],
-        unused,
     )

@@ -211,9 +211,10 @@ def test_values_of_parquet_files(run, tmp_path, suffix, values, text):
 def test_a_large_number_in_a_column_that_is_not_used_or_is_text(run, tmp_path):
     path = tmp_path / "data.csv"
     path.write_text(ROWS.replace("kind", "kind,code").replace("barolo", f"barolo,{'1' * 400}"))
-    assert "column 'code', row 0" in run("evaluate", "wine.skops", path, "--label", "kind").error
-    for option in ("--drop", "--text"):
-        assert run("evaluate", "wine.skops", path, "--label", "kind", option, "code").status == 0
+    out = tmp_path / "new.onnx"
+    assert "column 'code', row 0" in run("train", "wine.onnx", path, "--label", "kind", "--out", out).error
+    for options in ((), ("--drop", "code"), ("--text", "code")):
+        assert run("evaluate", "wine.skops", path, "--label", "kind", *options).status == 0
 
 
 @pytest.mark.parametrize(

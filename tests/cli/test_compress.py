@@ -45,9 +45,12 @@ def test_quantisation(run, wines, tmp_path):
 def test_distil_prune_quantise(run, wines, tmp_path):
     out = tmp_path / "small.onnx"
     given = ("compress", wines / "forest.skops", wines / "rows.csv", "--label", "label", "--json")
-    found = run(*given, "--student", "mlp:32", "--sparsity", "0.5", "--to", "int8", "--out", out)
+    kinds = ("--student", "mlp:32", "--sparsity", "0.5", "--to", "int8")
+    found = run(*given, *kinds, "--max-samples", "170", "--out", out)
     assert found.status == 0
-    steps = json.loads(found.out)["steps"]
+    result = json.loads(found.out)
+    assert (result["rows"], result["rows_of_data"]) == (170, 178)
+    steps = result["steps"]
     assert [step["step"] for step in steps] == ["distil", "prune", "quantise"]
     assert steps[1]["layers"] == {"hidden units": "32 -> 16"}
     assert steps[2]["scores"]["accuracy"]["new"]["value"] > 0.85 and out.exists()
@@ -56,6 +59,7 @@ def test_distil_prune_quantise(run, wines, tmp_path):
 def test_bad_arguments(run, wines):
     given = ("compress", wines / "model.onnx", wines / "rows.csv")
     assert "nothing to do" in run(*given, "--label", "label").err
+    assert "--max-samples 0: must be 1 or more" in run(*given, "--to", "int8", "--max-samples", "0").err
     assert "pruning needs labels" in run(*given, "--sparsity", "0.5").err
     forest = ("compress", wines / "forest.skops", wines / "rows.csv", "--label", "label", "--to", "int8")
     assert "no linear layer or convolution" in run(*forest).err

@@ -1,16 +1,23 @@
 """Folders and patterns of data files, and trainings that read them in parts."""
 
+import gzip
+import io
+import json
 import os
+import re
 import subprocess
 import sys
+import tempfile
+import threading
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 import skops.io
 from sklearn.linear_model import LogisticRegression
 
-from ortlearn.evaluation.data_files import read_sample, read_table
+from ortlearn.evaluation.data_files import TableParts, read_sample, read_table
 from ortlearn.evaluation.frames import FrameParts, read_frame
 from tests.cli.conftest import FEATURES, wine_frame
 
@@ -145,13 +152,14 @@ def test_hive_partitions_are_columns(tmp_path):
 
 def test_csv_file_is_parsed_once(tmp_path):
     """The file is gone when its parts are read again, and the copy is removed with them."""
-    path = tmp_path / "rows.csv"
-    wine_frame().to_csv(path, index=False)
-    parts = FrameParts(str(path), ",", (), size=50)
+    path, frame = tmp_path / "rows.csv", pd.DataFrame(np.arange(600_000).reshape(3000, 200) % 7)
+    frame = frame.rename(columns=str).assign(text=[None, "a", "b"] * 1000)
+    frame.to_csv(path, index=False)
+    parts = FrameParts(str(path), ",", ())
     path.unlink()
     copy = parts._copies._path
     for _ in range(2):
-        pd.testing.assert_frame_equal(pd.concat(parts), wine_frame(), check_index_type=False)
+        pd.testing.assert_frame_equal(pd.concat(parts), frame, check_index_type=False)
     del parts
     assert not os.path.exists(copy)
 
@@ -172,50 +180,162 @@ def test_sample_is_uniform_and_in_order(tmp_path):
     pd.testing.assert_frame_equal(whole.features, read_table(str(path), label="y").features)
 
 
-MEMORY = """
-import resource, sys
+def content_of(frame, kind):
+    """Return a frame as the content of a data file."""
+    file = io.BytesIO()
+    if kind == "csv":
+        return frame.to_csv(index=False).encode()
+    if kind == "csv.gz":
+        return gzip.compress(frame.to_csv(index=False).encode())
+    if kind == "parquet":
+        frame.to_parquet(file, use_dictionary=False)
+    elif kind == "arrow":
+        frame.to_feather(file)
+    else:  # the format of streams, in batches, with a dictionary of each
+        for name in frame.columns[frame.dtypes.eq(object) | frame.dtypes.eq("str")]:
+            frame = frame.astype({name: "category"})
+        batches = pa.Table.from_pandas(frame).to_batches(max_chunksize=50)
+        with pa.ipc.new_stream(file, batches[0].schema) as writer:
+            for batch in batches:
+                writer.write_batch(batch)
+    return file.getvalue()
+
+
+@pytest.mark.parametrize("kind", ["csv", "csv.gz", "parquet", "arrow", "arrow stream"])
+def test_standard_input(kind, run, monkeypatch, tmp_path):
+    """The stored copy is removed; the types of columns are those of all rows."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    frame = wine_frame().astype({"region": object})
+    frame.loc[150:, "region"] = None
+    content = content_of(frame, kind)
+    expected = run("evaluate", "wine.skops", "wine.csv", "--label", "kind", "--json").result["scores"]
+    for path in ("-", "/dev/stdin"):
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
+        found = run("evaluate", "wine.skops", path, "--label", "kind", "--json").result
+        assert found["scores"] == pytest.approx(expected) and found["data"] == path
+    assert not list(tmp_path.iterdir())
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content[: len(content) // 2])))
+    if kind != "csv":
+        assert (
+            "standard input cannot be read as" in run("evaluate", "wine.skops", "-", "--label", "kind").error
+        )
+
+
+def test_standard_input_is_read_by_commands_that_need_several_passes(run, monkeypatch, tmp_path):
+    out, rest = tmp_path / "new.onnx", (*FAST, "--stream", "--json")
+    expected = run("train", "wine.onnx", "wine.csv", *rest, "--out", tmp_path / "file.onnx").result
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content_of(wine_frame(), "csv"))))
+    found = run("train", "wine.onnx", "-", *rest, "--out", out).result
+    assert found["loss"] == expected["loss"] and found["rows"] == len(wine_frame())
+    assert out.read_bytes() == (tmp_path / "file.onnx").read_bytes()
+    assert "standard input is empty" in run("predict", "wine.onnx", "-", "--out", tmp_path / "p.csv").error
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+def test_named_pipe(run, tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    content = content_of(wine_frame(), "arrow stream")
+    writer = threading.Thread(target=(tmp_path / "pipe").write_bytes, args=(content,))
+    writer.start()
+    found = run("predict", "wine.skops", tmp_path / "pipe", "--out", tmp_path / "piped.csv", "--json").result
+    writer.join()
+    run("predict", "wine.skops", "wine.csv", "--out", tmp_path / "file.csv")
+    assert found["unused_columns"] == ["kind", "region", "weight"]
+    assert (tmp_path / "piped.csv").read_bytes() == (tmp_path / "file.csv").read_bytes()
+
+
+def test_files_in_the_format_of_streams(run, tmp_path):
+    (tmp_path / "rows.arrow").write_bytes(content_of(wine_frame(), "arrow stream"))
+    found = read_frame(str(tmp_path / "rows.arrow"), ",", ())
+    pd.testing.assert_frame_equal(
+        found.astype({"kind": object}), wine_frame().astype({"kind": object}), check_dtype=False
+    )
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet", "arrow"])
+def test_columns_that_are_not_used_are_not_read(suffix, run, tmp_path):
+    """Neither in the parts, which have more rows then, nor of the wrong kind in another file."""
+    for number, part in enumerate((wine_frame()[:60], wine_frame()[60:].assign(region=1.5))):
+        (tmp_path / f"{number}.{suffix}").write_bytes(content_of(part, suffix))
+    rest = ("--label", "kind", "--json")
+    found = run("evaluate", "wine.skops", tmp_path, *rest).result
+    expected = run("evaluate", "wine.skops", "wine.csv", *rest).result
+    assert found == expected | {"data": str(tmp_path)}
+    parts = TableParts(str(tmp_path), used=FEATURES, label="kind", drop=["weight"])
+    assert parts.feature_names == [*FEATURES, "region"]
+    assert [list(part.features.columns) for part in parts] == [FEATURES] * 2
+    for column in ("absent", "kind"):
+        with pytest.raises(ValueError, match=f"column '{column}'"):
+            TableParts(str(tmp_path), used=FEATURES, label="kind", drop=[column]).__iter__().__next__()
+    message = "lacks columns that the model takes: .'proline'.; its features are .*'region'"
+    (tmp_path / f"0.{suffix}").unlink()
+    part = wine_frame().drop(columns="proline")
+    (tmp_path / f"1.{suffix}").write_bytes(content_of(part, suffix))
+    assert re.search(message, run("evaluate", "wine.skops", tmp_path, "--label", "kind").error)
+
+
+PEAKS = """
+import json, os, resource, sys
+import pandas, pyarrow.dataset, skops.io, sklearn.linear_model
+import ortlearn.cli.adapt, ortlearn.cli.compare, ortlearn.cli.evaluate, ortlearn.cli.predict
 from ortlearn.cli import main
-status = main(sys.argv[1:])
-print("peak", resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
-sys.exit(status if status not in (3, 4) else 0)
+
+def peak(arguments):
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        status = main(arguments)
+        used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+        os.write(write, json.dumps([status, used]).encode())
+        os._exit(0)
+    os.close(write)
+    os.waitpid(child, 0)
+    with os.fdopen(read) as file:
+        return json.load(file)
+
+print(json.dumps([peak(arguments) for arguments in json.loads(sys.argv[1])]))
 """
 
 
-def peak(folder, *arguments):
-    """Return the largest memory of a command in another process, in bytes."""
+def peaks_of(folder, commands):
+    """Return the largest memory of commands in bytes, each in a process that begins after the imports."""
     done = subprocess.run(
-        [sys.executable, "-c", MEMORY, *map(str, arguments)],
-        cwd=folder,
-        capture_output=True,
-        text=True,
+        [sys.executable, "-c", PEAKS, json.dumps(commands)], cwd=folder, capture_output=True, text=True
     )
     assert done.returncode == 0, done.stderr
-    return int(done.stdout.split()[-1])
+    found = json.loads(done.stdout.splitlines()[-1])
+    assert {status for status, _ in found} <= {0, 3, 4}, done.stderr
+    return [used for _, used in found]
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(sys.platform == "win32", reason="needs getrusage")
-@pytest.mark.parametrize("suffix", ["csv", "parquet"])
-def test_memory_does_not_grow_with_the_features(tmp_path, suffix):
-    """Samples beyond the first parts take the memory of their labels and predictions."""
-    rng, n_columns = np.random.default_rng(0), 40
+@pytest.mark.skipif(sys.platform == "win32", reason="needs fork")
+@pytest.mark.parametrize("suffix, numbers", [("csv", (5_000, 20_000)), ("parquet", (20_000, 40_000))])
+def test_memory_does_not_grow_with_the_features(tmp_path, suffix, numbers):
+    """Samples beyond the first parts take the memory of their labels and predictions.
+
+    pyarrow reads 64 KiB of each column of a parquet file at a time, and dictionaries of up to 1 MiB.
+    """
+    rng, n_columns = np.random.default_rng(0), 200
     names, sizes = [f"x{number}" for number in range(n_columns)], []
-    for number, n_rows in enumerate((40_000, 140_000)):
+    for number, n_rows in enumerate(numbers):
         X = pd.DataFrame(rng.normal(size=(n_rows, n_columns)).astype(np.float32), columns=names)
         X["y"] = X["x0"] + rng.normal(size=n_rows) > 0
-        path = tmp_path / f"{number}.{suffix}"
-        X.to_csv(path, index=False) if suffix == "csv" else X.to_parquet(path)
+        (tmp_path / f"{number}.{suffix}").write_bytes(content_of(X.round(3), suffix))
         sizes.append(8 * n_rows * n_columns)
     skops.io.dump(LogisticRegression().fit(X[names][:500], X["y"][:500]), tmp_path / "model.skops")
-    for command in (
+    commands = (
         ("evaluate", "model.skops", "DATA"),
         ("compare", "model.skops", "model.skops", "DATA", "--resamples", "2"),
         ("predict", "model.skops", "DATA", "--out", "predictions.csv", "--force"),
         ("adapt", "model.skops", "DATA", "--max-samples", "2000", "--candidate", "refit"),
-    ):
-        peaks = [
-            peak(tmp_path, *(f"{n}.{suffix}" if word == "DATA" else word for word in command), "--label", "y")
-            for n in (0, 1)
-        ]
-        growth = (peaks[1] - peaks[0]) / (sizes[1] - sizes[0])
-        assert growth < 0.6, f"{command[0]}: {peaks[0] / 2**20:.0f}, {peaks[1] / 2**20:.0f} MiB"
+    )
+    given = [
+        [*(f"{number}.{suffix}" if word == "DATA" else word for word in command), "--label", "y"]
+        for command in commands
+        for number in (0, 1)
+    ]
+    peaks = peaks_of(tmp_path, given)
+    for command, small, large in zip(commands, peaks[::2], peaks[1::2], strict=True):
+        growth = (large - small) / (sizes[1] - sizes[0])
+        assert growth < 0.6, f"{command[0]}: {small / 2**20:.0f}, {large / 2**20:.0f} MiB"
