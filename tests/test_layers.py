@@ -92,7 +92,13 @@ RESTRICTED = {
     "river": {"callbacks.stream_monitor"},
     "matplotlib": {"inspection.axes", "lifecycle.cards"},
     "pandas": {
-        *("evaluation.data_files", "evaluation.frames", "evaluation.table_checks", "fitting.growth"),
+        *(
+            "evaluation.data_files",
+            "evaluation.frames",
+            "evaluation.input_files",
+            "evaluation.table_checks",
+            "fitting.growth",
+        ),
         "evaluation.column_types",
         *("lifecycle", "cli.compare", "cli.predict"),
     },
