@@ -155,8 +155,10 @@ class ModelCheckpoint:
         folder = lock(estimator, context, self.folder, folder, self._writer)
         if self._written == -math.inf or context.task_name == "fit":
             self._written = time.monotonic()
-        is_fit = context.task_name != "partial_fit"
-        self._resumed[folder] = is_fit and (self.resume or getattr(estimator, "_is_resumed", False))
+        is_fit, is_resumed = context.task_name != "partial_fit", getattr(estimator, "_is_resumed", False)
+        if is_resumed:
+            run_folders.note_resumed(folder, self._writer)
+        self._resumed[folder] = is_fit and (self.resume or is_resumed)
         if self._resumed[folder] or (is_fitted and not is_fit):
             return
         earlier, has_states = run_folders.earlier_checkpoints(folder)

@@ -11,7 +11,7 @@ from ..graphs.files import remove_hidden_files
 from .checkpoint_files import checkpoint_paths, is_checkpoint, written_by
 from .locks import FolderInUse, RunLock
 
-__all__ = ["claim", "earlier_checkpoints", "folder_to_resume", "held_folder", "reopen", "release"]
+__all__ = ["claim", "earlier_checkpoints", "folder_to_resume", "held_folder", "note_resumed", "reopen", "release"]
 
 #: Attribute of an estimator with the name of its subfolder, if it has one.
 RUN = "_checkpoint_run"
@@ -111,11 +111,16 @@ def held_folder(context: Any, writer: str) -> Path:
     return lock.folder
 
 
+def note_resumed(folder: Path, writer: str) -> None:
+    """Record that a training of this process resumed from a folder, which later clones do not use."""
+    RESUMED.setdefault(writer, set()).add(folder)
+
+
 def folder_to_resume(context: Any, writer: str) -> Path | None:
     """Return the folder of a training if it has saved estimators; warn if it has only models."""
     folder = held_folder(context, writer)
     if any(folder.glob("*.zip")):
-        RESUMED.setdefault(writer, set()).add(folder)
+        note_resumed(folder, writer)
         return folder
     models = checkpoint_paths(folder, nested=False)
     if models:

@@ -5,6 +5,7 @@ import pickle
 import numpy as np
 import onnx
 import pytest
+from sklearn.base import clone
 from sklearn.datasets import load_diabetes, load_wine
 from sklearn.ensemble import BaggingRegressor
 from sklearn.linear_model import LogisticRegression, Ridge
@@ -316,6 +317,17 @@ def test_trainings_of_clones_have_separate_folders(rows, tmp_path):
     easy = rows[0], second.predict(rows[0])  # a loss near zero, lower than any before
     pickle.loads(pickle.dumps(second)).partial_fit(*easy)  # continues in its folder
     assert names(checkpoint) == [epoch, "fit-2/epoch-000004.onnx", f"fit-3/{epoch}"]
+
+
+@pytest.mark.needs_callbacks
+def test_a_clone_does_not_write_into_a_folder_from_which_a_training_was_resumed(rows, tmp_path):
+    train(ModelCheckpoint(tmp_path, every=2), rows)
+    before = {path.name: path.read_bytes() for path in tmp_path.glob("epoch-*")}
+    checkpoint = ModelCheckpoint(tmp_path, every=3, overwrite=True)
+    resumed = train(checkpoint, rows, fit={"resume_from": tmp_path})  # at its end: nothing new is written
+    clone(resumed).set_callbacks(checkpoint).fit(*rows)
+    assert {path.name: path.read_bytes() for path in tmp_path.glob("epoch-*")} == before
+    assert (tmp_path / "fit-2" / "epoch-000003.onnx").exists()
 
 
 @pytest.mark.needs_callbacks
