@@ -149,15 +149,14 @@ class ModelCheckpoint:
         from . import run_folders
 
         check_trainer(self, estimator)
-        folder = self.folder.joinpath(*run_name(context))
         is_fitted = hasattr(estimator, "onnx_")
         lock = run_folders.reopen if is_fitted else run_folders.claim
-        folder = lock(estimator, context, self.folder, folder, self._writer)
+        folder = lock(estimator, context, self.folder, self.folder.joinpath(*run_name(context)), self._writer)
         if self._written == -math.inf or context.task_name == "fit":
             self._written = time.monotonic()
         is_fit, is_resumed = context.task_name != "partial_fit", getattr(estimator, "_is_resumed", False)
         if is_resumed:
-            run_folders.note_resumed(folder, self._writer)
+            run_folders.RESUMED[self._writer].add(folder)
         self._resumed[folder] = is_fit and (self.resume or is_resumed)
         if self._resumed[folder] or (is_fitted and not is_fit):
             return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -11,14 +12,15 @@ from ..graphs.files import remove_hidden_files
 from .checkpoint_files import checkpoint_paths, is_checkpoint, written_by
 from .locks import FolderInUse, RunLock
 
-__all__ = ["claim", "earlier_checkpoints", "folder_to_resume", "held_folder", "note_resumed", "reopen", "release"]
+__all__ = ["RESUMED", "claim", "earlier_checkpoints", "folder_to_resume", "held_folder", "reopen", "release"]
 
 #: Attribute of an estimator with the name of its subfolder, if it has one.
 RUN = "_checkpoint_run"
 #: Locks of the trainings of this process, by task and callback.
 LOCKS: dict[tuple[Any, str], RunLock] = {}
-#: Folders of resumed trainings of this process, by callback; they may end without a new file.
-RESUMED: dict[str, set[Path]] = {}
+#: Folders of resumed trainings of this process, by callback; they may end without a new file,
+#: and clones do not use them.
+RESUMED: defaultdict[str, set[Path]] = defaultdict(set)
 
 
 def _make_folder(folder: Path, root: Path) -> None:
@@ -67,7 +69,7 @@ def claim(estimator: Any, context: Any, root: Path, folder: Path, writer: str) -
             raise _in_use(folder / name, error) from None
         try:
             free = written_by(filter(is_checkpoint, checkpoint_paths(lock.folder, nested=False))) != writer
-            free = free and lock.folder not in RESUMED.get(writer, ())
+            free = free and lock.folder not in RESUMED[writer]
         except BaseException:
             lock.release()
             raise
@@ -111,16 +113,11 @@ def held_folder(context: Any, writer: str) -> Path:
     return lock.folder
 
 
-def note_resumed(folder: Path, writer: str) -> None:
-    """Record that a training of this process resumed from a folder, which later clones do not use."""
-    RESUMED.setdefault(writer, set()).add(folder)
-
-
 def folder_to_resume(context: Any, writer: str) -> Path | None:
     """Return the folder of a training if it has saved estimators; warn if it has only models."""
     folder = held_folder(context, writer)
     if any(folder.glob("*.zip")):
-        note_resumed(folder, writer)
+        RESUMED[writer].add(folder)
         return folder
     models = checkpoint_paths(folder, nested=False)
     if models:
