@@ -44,12 +44,13 @@ const next = () => {
 frame.onload = () => {
   const {page, screen} = tasks.shift(), content = frame.contentDocument;
   const edge = content.documentElement.clientWidth;
-  const outside = [...content.querySelectorAll("main *")].filter(element => {
+  const text = content.querySelector("main") ?? content.body;
+  const outside = [...text.querySelectorAll("*")].filter(element => {
     const box = element.getBoundingClientRect();
     return box.width > 0 && box.right > edge + 1 && !contained(element, edge);
   });
   const broken = [...content.images].filter(image => image.complete && !image.naturalWidth);
-  report.push({page, screen, loaded: content.querySelector("main") !== null,
+  report.push({page, screen, loaded: text.textContent.trim() !== "",
     over: Math.max(0, content.documentElement.scrollWidth - edge),
     outside: outside.slice(0, 3).map(one => one.tagName + ": " + one.textContent.trim().slice(0, 40)),
     broken: broken.map(image => image.getAttribute("src"))});
@@ -81,6 +82,11 @@ def harness(root: Path, pages: Iterable[Path]) -> str:
         for page in pages
     ]
     return PAGE.replace("TASKS", json.dumps(tasks))
+
+
+def _moved(page: Path) -> bool:
+    """Return whether a page only leads to another one."""
+    return 'http-equiv="refresh"' in page.read_text(encoding="utf-8")
 
 
 def describe(report: Iterable[dict]) -> list[str]:
@@ -129,7 +135,9 @@ def look_at(root: Path, program: str) -> list[dict]:
         If the browser returns no report.
     """
     root = root.resolve()
-    pages = [path for path in sorted(root.rglob("*.html")) if "_static" not in path.parts]
+    pages = [
+        path for path in sorted(root.rglob("*.html")) if "_static" not in path.parts and not _moved(path)
+    ]
     with tempfile.TemporaryDirectory() as folder:
         start = Path(folder, "pages.html")
         start.write_text(harness(root, pages), encoding="utf-8")

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from onnx import TensorProto, helper
 
-from ..exceptions import ConversionError
+from ..exceptions import ConversionError, limit_address
 from ..graphs import GraphBuilder
 from ..losses.expressions import softplus
 from .fusion import FusedForm
@@ -146,6 +146,7 @@ class SampleWriter(GraphBuilder):
             zeros = self.Mul(self.Cast(self.IsNaN(column), to=TensorProto.INT64), 0)
         return self.Add(self.Cast(zeros, to=self.elem_type), row)
 
-    def fail(self, estimator: Any, reason: str) -> ConversionError:
+    def fail(self, estimator: Any, reason: str, limit: str = "unsupported-parameters") -> ConversionError:
         """Return the error for an estimator that cannot be written as ONNX; the reason names a remedy."""
-        return ConversionError(f"{type(estimator).__name__} cannot be written as ONNX: {reason}")
+        message = f"{type(estimator).__name__} cannot be written as ONNX: {reason}"
+        return ConversionError(message + limit_address(limit))

@@ -136,7 +136,7 @@ class ModelWriter(SampleWriter):
             self.set_type(name, helper.np_dtype_to_tensor_dtype(array.dtype), array.shape)
             self._names_of[key] = name
         if type(self.parameters[self._names_of[key]].form) is not type(form):
-            raise self.fail(owner, f"its definition declares {attribute} in two forms: use one.")
+            raise self.fail(owner, f"its definition declares {attribute} in two forms: use one.", limit="")
         return self._names_of[key]
 
     def add_members(self, *tensors: str, rank: int = 2) -> None:

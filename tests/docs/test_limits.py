@@ -36,7 +36,9 @@ def test_every_row_of_a_table_has_evidence():
 def test_errors_and_the_page_have_the_same_limits():
     sources = [path.read_text(encoding="utf-8") for path in Path(exceptions.__file__).parent.rglob("*.py")]
     written = {
-        name for text in sources for name in re.findall(r"(?:limit_address\(|limit=)['\"]([\w-]+)", text)
+        name
+        for text in sources
+        for name in re.findall(r"(?:limit_address\(|limit(?:: str)? ?= ?)['\"]([\w-]+)", text)
     }
     page = Page(ROOT / exceptions.LIMITS)
     assert len(written) > 25 and written <= page.anchors()

@@ -110,7 +110,10 @@ def test_one_against_others(run_onnx, iris, meta, n_classes):
 def test_other_kernels_are_refused(kind):
     X = np.eye(6)
     model = kind(kernel=lambda a, b: a @ b.T).fit(X, [0, 1, 0, 1, 0, 1])
-    with pytest.raises(ConversionError, match=r"its kernel is a Python function"):
+    with pytest.raises(
+        ConversionError,
+        match=r"its kernel is a Python function.* See docs/limits\.md#unsupported-parameters$",
+    ):
         sklearn_to_onnx(model, 6)
 
 
