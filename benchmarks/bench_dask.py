@@ -2,7 +2,7 @@
 
 ``python -m benchmarks.bench_dask --write docs/explanation/scaling.md`` (5 minutes) starts a cluster of two
 processes of one thread, measures rounds against bytes and shards, passes over two shards on one process and
-on two, and the time of a row, fits the model of ``benchmarks/shards/cost_model.py`` to them, and writes the
+on two, and the time of a sample, fits the model of ``benchmarks/shards/cost_model.py`` to them, writes the
 tables of the page. ``--address tcp://...`` measures rounds on an existing cluster.
 """
 

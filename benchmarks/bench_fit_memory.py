@@ -72,7 +72,7 @@ class Peak:
 
 
 def write_samples(path: Path, n_samples: int, dtype: str) -> None:
-    """Write random rows to a file, in parts of 10,000 rows."""
+    """Write random samples to a file, in parts of 10,000 samples."""
     rng = np.random.default_rng(0)
     rows = np.lib.format.open_memmap(path, mode="w+", dtype=dtype, shape=(n_samples, N_FEATURES))
     for start in range(0, n_samples, 10_000):
@@ -111,7 +111,7 @@ def measure(way: str, n_samples: int, folder: str) -> None:
 
 def main(n_samples: int = 500_000) -> None:
     """Measure each case in a separate process, and print the table."""
-    print(f"| {n_samples} rows | added |\n|---|---:|")
+    print(f"| {n_samples} samples | added |\n|---|---:|")
     with TemporaryDirectory() as folder:
         for name, way in WAYS.items():
             command = [sys.executable, "-m", "benchmarks.bench_fit_memory", way, str(n_samples), folder]

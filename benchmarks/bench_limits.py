@@ -1,7 +1,7 @@
-"""Lower bounds of the time per batch in ONNX Runtime: gathering rows and matrix products.
+"""Lower bounds of the time per batch in ONNX Runtime: gathering samples and matrix products.
 
 ``python -m benchmarks.bench_limits`` (2 minutes, one core) compares the epoch of ``OrtGradientOptimizer``
-with three loops, for each network of the benchmark: an empty loop; one that gathers the rows of a batch and
+with three loops, for each network of the benchmark: an empty loop; one that gathers a batch and
 computes the matrix products of forward and backward pass (they add gradients to weights and velocities); and
 the same with Relu, its derivative and intercepts. None of them computes a loss.
 """
@@ -90,14 +90,14 @@ def least_graph(case: Case, part: str) -> ModelProto:
     Parameters
     ----------
     case : Case
-        Network, rows and batches.
+        Network, samples and batches.
     part : {"empty loop", "rows and products", "with Relu and intercepts"}
         Part to compute.
 
     Returns
     -------
     onnx.ModelProto
-        Graph of X (rows, features) and ``orders`` (batches, batch size), which returns the carried weights.
+        Graph of X (samples, features) and ``orders`` (batches, batch size), which returns the weights.
     """
     body = _Body(case, part == PARTS[2])
     carried = list(body.now)

@@ -3,9 +3,9 @@
 ``python -m benchmarks.bench_predict`` fits models on 20 columns, trains them for an epoch, and compares
 
 - the exported file, and ``predict``, with the file that skl2onnx writes for the same model, in onnxruntime
-  with the same options and one thread, for several numbers of rows;
-- ``predictor()`` with ``InferenceSession.run`` of the exported file, for one row;
-- ``predict`` with ``predict`` of the scikit-learn model, for one row of several types.
+  with the same options and one thread, for several numbers of samples;
+- ``predictor()`` with ``InferenceSession.run`` of the exported file, for one sample;
+- ``predict`` with ``predict`` of the scikit-learn model, for one sample of several types.
 
 Compared functions alternate, and each is first equally often. A ratio is the median over the rounds. Times
 are processor times of the calling thread, which does all the work.
@@ -47,7 +47,7 @@ from ortlearn import OrtGradientOptimizer
 __all__ = ["LIMITS", "compare", "files", "main", "methods", "predictors", "sheets"]
 
 N_FEATURES = 20
-#: Numbers of rows per prediction.
+#: Numbers of samples per prediction.
 SIZES = (1, 100, 10_000)
 #: Functions that create a model, and the kind of its labels.
 MODELS: dict[str, tuple[Callable[[], Any], str]] = {
@@ -136,7 +136,7 @@ def by_skl2onnx(model: Any, X: np.ndarray) -> Any:
 def files(
     names: list[str], n_train: int, rounds: int, seconds: float, sizes: Sequence[int] = SIZES
 ) -> Iterator[tuple[str, int, list[list[float]], float]]:
-    """Yield model, rows, times of our file and of skl2onnx's, and the ratio of predict to the latter."""
+    """Yield model, samples, times of our file and of skl2onnx's, and the ratio of predict to the latter."""
     X, _ = data(max(sizes))
     for name in names:
         model, trainer = trained(name, n_train)
@@ -151,7 +151,7 @@ def files(
 
 
 def predictors(rounds: int, seconds: float, n_train: int = 1000) -> Iterator[tuple[str, float]]:
-    """Yield models, and the microseconds of ``predictor()`` on one row above those of the session."""
+    """Yield models, and the microseconds of ``predictor()`` on one sample above those of the session."""
     for name in (
         "Ridge",
         "LogisticRegression, 2 classes",
@@ -167,7 +167,7 @@ def predictors(rounds: int, seconds: float, n_train: int = 1000) -> Iterator[tup
 
 
 def methods(rounds: int, seconds: float, n_train: int = 1000) -> Iterator[tuple[str, list[list[float]]]]:
-    """Yield types of one row, and the times of ``predict`` and ``Ridge.predict``."""
+    """Yield types of one sample, and the times of ``predict`` and ``Ridge.predict``."""
     import pandas
 
     model, trainer = trained("Ridge", n_train)

@@ -1,6 +1,6 @@
 """Compare batch sizes, rates and updates by the loss after equal epochs and after equal time, on real data.
 
-Trains a network 64-64-10 on the digits of scikit-learn (1347 training rows, 450 validation rows) with
+Trains a network 64-64-10 on the digits of scikit-learn (1347 training samples, 450 validation samples) with
 constant rates; means of three seeds, one thread. Prints the tables of docs/howto/batch_size_and_rate.md and
 draws its figure: ``python -m benchmarks.bench_rates docs/images/rates.png`` (some minutes).
 """
@@ -89,7 +89,7 @@ def measure(data, update: str, rate: float, batch_size: int, n_epochs: int) -> C
     rate : float
         Constant rate.
     batch_size, n_epochs : int
-        Number of rows of a batch, number of epochs.
+        Number of samples of a batch, number of epochs.
 
     Returns
     -------

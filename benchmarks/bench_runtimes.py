@@ -1,6 +1,6 @@
 """Time of an epoch in Node and in a browser, relative to Python: ``python -m benchmarks.bench_runtimes``.
 
-All runtimes train the same package on one thread: a network 100-50-10-1 on 10,000 rows. Requires Node,
+All runtimes train the same package on one thread: a network 100-50-10-1 on 10,000 samples. Requires Node,
 Chromium, and the npm packages that ``make test-runtimes`` installs.
 """
 

@@ -61,7 +61,7 @@ def one_hot_samples(n_samples: int = 1_000_000, n_columns: int = 5, n_categories
 
 
 def labels_of(rows: csr_matrix, n_classes: int) -> np.ndarray:
-    """Return classes that depend on the rows."""
+    """Return classes that depend on the samples."""
     scores = rows @ np.random.default_rng(1).standard_normal(rows.shape[1])
     return np.digitize(scores, np.quantile(scores, np.arange(1, n_classes) / n_classes))
 
@@ -93,7 +93,7 @@ def trainer(update: str, max_iter: int) -> OrtGradientOptimizer:
 
 
 def rival() -> SGDClassifier:
-    """Return scikit-learn's estimator, which updates after each row."""
+    """Return scikit-learn's estimator, which updates after each sample."""
     return SGDClassifier(
         loss="log_loss", alpha=ALPHA, learning_rate="constant", eta0=ETA, max_iter=1, tol=None
     )
@@ -147,8 +147,8 @@ def measure_memory(case: str) -> str:
 def main() -> None:
     """Measure each case in separate processes, and print the table."""
     print(
-        "| case | epoch, ms | `partial_fit` of 256 rows, ms | `fit`, ms | over `partial_fit` | over `fit` | "
-        "CSR, MiB | added, MiB | both over CSR |\n|---|---:|---:|---:|---:|---:|---:|---:|---:|"
+        "| case | epoch, ms | `partial_fit` of 256 samples, ms | `fit`, ms | over `partial_fit` | "
+        "over `fit` | CSR, MiB | added, MiB | both over CSR |\n|---|---:|---:|---:|---:|---:|---:|---:|---:|"
     )
     for case in CASES:
         cells = []

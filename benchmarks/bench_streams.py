@@ -2,7 +2,7 @@
 
 ``python -m benchmarks.bench_streams`` writes parquet files, and trains models alternately with
 ``fit_stream`` on the files and with ``fit`` on the same rows in memory, each in a separate process. ``--rows
-20000000`` needs 4 GB on disk, and in memory for ``fit``. ``--sorted`` writes rows sorted by label, and
+20000000`` needs 4 GB on disk, and in memory for ``fit``. ``--sorted`` writes samples sorted by label, and
 measures the effect of ``shuffle_buffer`` on the score: the table of docs/howto/out_of_core.md. Linux only:
 memory is read from /proc.
 """
@@ -49,7 +49,7 @@ def rows_of_group(number: int, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
 def generate(folder: Path, n_rows: int, by_label: bool = False, group: int = GROUP, file: int = FILE) -> None:
     """Write parquet files of ``file`` rows in row groups of ``group``, with one of these in memory.
 
-    ``by_label`` sorts the rows by label.
+    ``by_label`` sorts the samples by label.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -84,7 +84,7 @@ def _memory(key: str) -> float:
 def train(
     folder: Path, model: str, side: str, options: dict[str, Any], bare: float = 0.0
 ) -> dict[str, float]:
-    """Return rows per second of the fastest pass, peak memory above a bare interpreter, and score."""
+    """Return samples per second of the fastest pass, peak memory above a bare interpreter, and score."""
     from sklearn.linear_model import LogisticRegression
     from sklearn.neural_network import MLPClassifier
 
@@ -119,7 +119,7 @@ def _count(folder: Path) -> int:
 
 
 def _in_memory(folder: Path) -> tuple[np.ndarray, np.ndarray]:
-    """Return all rows as arrays."""
+    """Return all samples as arrays."""
     import pyarrow.dataset as datasets
 
     n_rows, start = _count(folder), 0
@@ -155,7 +155,7 @@ def sheets(quick: bool) -> list[Sheet]:
 
 
 def compare_sides(folder: Path, rounds: int, models: Sequence[str]) -> Sheet:
-    """Return rows per second from files and in memory; medians of alternating rounds."""
+    """Return samples per second from files and in memory; medians of alternating rounds."""
     rows, figures = [], {}
     for model in models:
         found: dict[str, list[dict[str, float]]] = {side: [] for side in SIDES}
@@ -173,7 +173,7 @@ def compare_sides(folder: Path, rounds: int, models: Sequence[str]) -> Sheet:
 
 
 def compare_buffers(folder: Path, model: str) -> None:
-    """Print the test accuracy after training on rows sorted by label."""
+    """Print the test accuracy after training on samples sorted by label."""
     n_rows = _count(folder)
     print(f"| shuffle_buffer | accuracy of {model} |")
     print("|---:|---:|")

@@ -37,7 +37,7 @@ class Case:
         ``"regression"`` (half the squared error) or ``"classification"`` (log loss; one output
         means two classes).
     rows, batch_size : int
-        Rows of the data, and of a batch.
+        Samples of the data, and of a batch.
     rate, momentum : float
         Constant learning rate; momentum without Nesterov's step.
     """
@@ -105,7 +105,7 @@ TINY = (
 
 
 def scaling_cases(quick: bool = False) -> dict[str, list[tuple[int, Case]]]:
-    """Return cases that differ in one quantity: rows, features, batch size or depth.
+    """Return cases that differ in one quantity: samples, features, batch size or depth.
 
     Parameters
     ----------
@@ -201,7 +201,7 @@ def initial_weights(case: Case) -> Weights:
 
 
 def mean_loss(case: Case, weights: Weights, X: np.ndarray, y: np.ndarray) -> float:
-    """Return the mean loss of all rows in float64, computed equally for all contenders.
+    """Return the mean loss of all samples in float64, computed equally for all contenders.
 
     Parameters
     ----------

@@ -65,7 +65,7 @@ def plot_ratios(cases: dict[str, Any], path: Path) -> None:
 
 
 def plot_growth(growth: dict[str, Any], path: Path) -> None:
-    """Draw cost against rows, features, size of a batch and depth, with slopes.
+    """Draw cost against samples, features, size of a batch and depth, with slopes.
 
     Parameters
     ----------

@@ -100,7 +100,7 @@ class Process:
         return self.ask("prepare", case=asdict(case), data=str(write_data(case, self.data)))
 
     def seconds(self, epochs: int) -> float:
-        """Return the seconds of a fit, rows shuffled."""
+        """Return the seconds of a fit, samples shuffled."""
         return self.ask("fit", epochs=epochs)["seconds"]
 
     def close(self) -> None:

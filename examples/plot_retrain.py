@@ -51,8 +51,8 @@ print(f"{network.score(X_later, y_later):.1%} with the new scanner")
 
 titles = ("a digit, old scanner", "a digit, new scanner")
 _, axes = plt.subplots(1, 2, figsize=(5, 2.6))
-for ax, rows, title in zip(axes, (X_old, X_later), titles, strict=True):
-    ax.imshow(rows[5].reshape(8, 8), cmap="gray_r", vmin=0, vmax=1)
+for ax, samples, title in zip(axes, (X_old, X_later), titles, strict=True):
+    ax.imshow(samples[5].reshape(8, 8), cmap="gray_r", vmin=0, vmax=1)
     ax.set(title=title, xticks=[], yticks=[])
 
 # %%

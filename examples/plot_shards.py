@@ -47,7 +47,7 @@ N_PASSES = 12
 
 
 def train(n_shards, batch_size=32):
-    """Return the mean squared error on test rows after every pass."""
+    """Return the mean squared error on test samples after every pass."""
     adam = LearningRateAdam(0.002, schedule="constant")
     network = MLPRegressor(hidden_layer_sizes=(50, 20))
     model = OrtGradientOptimizer(
@@ -102,8 +102,8 @@ for (name, errors), color in zip(
 ):
     ax.plot(passes, errors, "-" if name.endswith("32") else "--", color=color, label=name)
 ax.set(
-    xlabel="passes over all rows",
-    ylabel="mean squared error on test rows",
+    xlabel="passes over all samples",
+    ylabel="mean squared error on test samples",
     yscale="log",
     title="One average a pass, over 1, 4 and 16 shards",
 )

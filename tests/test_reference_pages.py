@@ -71,7 +71,7 @@ class QuarticLoss(BaseLoss):
         self.unused = unused
 
     def forward(self, op, expected, predicted):
-        """Write the loss of each row."""
+        """Write the loss of each sample."""
         square = op.Mul(op.Sub(predicted, expected), op.Sub(predicted, expected))
         return self.sum_outputs(op, op.Mul(op.Mul(square, square), self.factor))
 

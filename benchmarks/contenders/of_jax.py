@@ -27,7 +27,7 @@ def objective(weights, X, y, case: Case):
 
 
 def update(state, rows, X, y, case: Case):
-    """Update the weights on the rows of a batch."""
+    """Update the weights on the samples of a batch."""
     weights, velocity = state
     value, gradient = jax.value_and_grad(objective)(weights, X[rows], y[rows], case)
     velocity = jax.tree.map(lambda v, g: case.momentum * v - case.rate * g, velocity, gradient)

@@ -15,7 +15,7 @@ from benchmarks.contenders.base import Contender
 
 __all__ = ["Linear", "Perceptron", "model_with", "perceptron"]
 
-#: Rows that are enough to set an estimator up.
+#: Samples that are enough to set an estimator up.
 FEW = 2_000
 
 
@@ -89,7 +89,7 @@ class Perceptron(Contender):
 
 
 class Linear(Contender):
-    """SGDRegressor and SGDClassifier: an update after every row."""
+    """SGDRegressor and SGDClassifier: an update after every sample."""
 
     same_updates = False
 

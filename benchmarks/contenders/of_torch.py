@@ -55,7 +55,7 @@ def as_tensors(case: Case, X: np.ndarray, y: np.ndarray) -> tuple[torch.Tensor, 
 
 
 class Torch(Contender):
-    """An eager network: rows are picked by index_select, the optimizer is the fused one."""
+    """An eager network: samples are picked by index_select, the optimizer is the fused one."""
 
     def setup(self) -> None:
         """Set the number of threads."""

@@ -1,1 +1,1 @@
-"""Adapting a model to few rows of data that drifted: warm starts against scikit-learn."""
+"""Adapting a model to few samples of data that drifted: warm starts against scikit-learn."""

@@ -30,7 +30,7 @@ MODELS: dict[str, Any] = {
     "RandomForestClassifier": RandomForestClassifier(random_state=0),
     "ExtraTreesClassifier": ExtraTreesClassifier(random_state=0),
 }
-#: The rules of warm starts were chosen on rows of the seeds 0 and 1.
+#: The rules of warm starts were chosen on samples of the seeds 0 and 1.
 SEEDS = (2, 3)
 
 
@@ -47,7 +47,7 @@ class Case:
     model : str
         Name of a model.
     seed : int
-        Draws rows.
+        Draws samples.
     """
 
     source: str

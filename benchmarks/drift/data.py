@@ -1,6 +1,6 @@
 """Data before and after a drift.
 
-Three kinds of drift, each on generated rows and on the images of digits:
+Three kinds of drift, each on generated samples and on the images of digits:
 
 - covariate: features come from elsewhere, classes depend on them as before
 - concept: classes depend on features in another way
@@ -17,12 +17,12 @@ from sklearn.datasets import load_digits
 __all__ = ["DRIFTS", "SIZES", "Drifted", "drifted"]
 
 DRIFTS = ("covariate", "concept", "share")
-#: Numbers of new rows, by source of the data.
+#: Numbers of new samples, by source of the data.
 SIZES = {"generated": (50, 300, 2000), "digits": (50, 300)}
 #: What makes generated features raw: different units and offsets.
 UNITS = np.array([1.0, 0.01, 300.0, 10.0, 1.0, 50.0, 2.0, 1000.0])
 OFFSETS = np.array([0.0, 1.0, 2000.0, 40.0, 0.0, -100.0, 0.0, 500.0])
-#: Generated rows of a test, so many that a difference of 0.01 is one.
+#: Generated samples of a test, so many that a difference of 0.01 is one.
 N_TEST = 10_000
 
 
@@ -33,9 +33,9 @@ class Drifted:
     Attributes
     ----------
     X_old, y_old : ndarray
-        Rows from before.
+        Samples from before.
     draws : list of tuple
-        ``(X_new, y_new, X_test, y_test)`` from after, several times; a case takes the first new rows of each.
+        ``(X_new, y_new, X_test, y_test)`` from after, several times; cases take the first new samples.
     """
 
     X_old: np.ndarray
@@ -49,20 +49,20 @@ def drifted(source: str, drift: str, seed: int, n_draws: int) -> Drifted:
     Parameters
     ----------
     source : {"generated", "digits"}
-        Where the rows come from.
+        Where the samples come from.
     drift : {"covariate", "concept", "share"}
         Kind of drift.
     seed : int
-        Draws rows and noise.
+        Draws samples and noise.
     n_draws : int
-        How often new rows are drawn.
+        How often new samples are drawn.
     """
     rng = np.random.default_rng(seed)
     return (_generated if source == "generated" else _digits)(drift, rng, n_draws)
 
 
 def _generated(drift: str, rng: np.random.Generator, n_draws: int) -> Drifted:
-    """Eight features, two classes; 2,000 rows of each part."""
+    """Eight features, two classes; 2,000 samples of each part."""
 
     def rows(n: int, drift: str = ""):
         X = rng.normal(size=(n, 8))

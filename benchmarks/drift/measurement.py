@@ -1,4 +1,4 @@
-"""Adapt one model to new rows in four ways, and measure each on other new rows."""
+"""Adapt one model to new samples in four ways, and measure each on other new samples."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from ortlearn import OrtGradientOptimizer
 
 __all__ = ["CONTENDERS", "Adapted", "Row", "adapt", "averaged", "brier", "measure"]
 
-#: How often new rows are drawn for a case.
+#: How often new samples are drawn for a case.
 N_DRAWS = 3
 CONTENDERS = ("old model", "refit on new", "refit on both", "warm start")
 
 
 @dataclass
 class Adapted:
-    """A model on the test rows from after the drift.
+    """A model on the test samples from after the drift.
 
     Attributes
     ----------
     accuracy : float
-        Share of the rows with the right class.
+        Share of the samples with the right class.
     brier : float
         Mean squared error of the probabilities, summed over classes: 0 to 2.
     seconds : float
@@ -54,7 +54,7 @@ class Row:
     name, drift, scaling : str
         Case, its kind of drift, and whether features are ``"raw"`` or ``"scaled"``.
     n_new : int
-        Number of new rows.
+        Number of new samples.
     adapted : dict of str to Adapted
         Results, by contender.
     """
@@ -78,7 +78,7 @@ def brier(model: Any, X: np.ndarray, y: np.ndarray) -> float:
 
 
 def adapt(model: Any, fit_on: tuple | None, test: Sequence) -> Adapted:
-    """Fit a model on some rows, or on none, and measure it on others."""
+    """Fit a model on some samples, or on none, and measure it on others."""
     training = fit_watched(model, *fit_on) if fit_on else None
     error = training.error if training else ""
     accuracy = brier_score = float("nan")

@@ -95,7 +95,7 @@ def means(rows: list[Row]) -> Table:
 
 def table(rows: list[Row]) -> Table:
     """Return the table, sorted by how far the warm start is behind."""
-    found = Table(title="Models after a drift: accuracy and Brier score on new test rows")
+    found = Table(title="Models after a drift: accuracy and Brier score on new test samples")
     found.add_column("data, drift, features, model, seed", no_wrap=True)
     found.add_column("new rows", justify="right")
     for contender in CONTENDERS:

@@ -1,4 +1,4 @@
-"""A source of rows fails during a pass, and the training is resumed."""
+"""A source of samples fails during a pass, and the training is resumed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SIZE, EPOCHS = 10, 3
 
 
 class Source:
-    """Blocks of rows; reading one of them raises an error."""
+    """Blocks of samples; reading one of them raises an error."""
 
     def __init__(self, error=None, at=0):
         self.error, self.at, self.n = error, at, 0

@@ -49,13 +49,13 @@ def trainer(kind: Any = OrtGradientOptimizer, **options: Any) -> Any:
 
 
 def blocks() -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Yield all rows in blocks."""
+    """Yield all samples in blocks."""
     for start in range(0, len(X), 50):
         yield X[start : start + 50], Y[start : start + 50]
 
 
 def fit(estimator: Any, streams: bool, **arguments: Any) -> Any:
-    """Return an estimator trained on all rows, in memory or from a source of three chunks."""
+    """Return an estimator trained on all samples, in memory or from a source of three chunks."""
     if streams:
         return estimator.fit_stream(blocks, shuffle_buffer=80, **arguments)
     return estimator.fit(X, Y, **arguments)

@@ -47,7 +47,7 @@ def prices():
 
 
 def few_rows():
-    """Forty rows of five features."""
+    """Forty samples of five features."""
     return make_regression(40, 5, noise=20.0, random_state=0)
 
 
@@ -74,7 +74,7 @@ def heavy_tails():
 
 
 def linnerud():
-    """Twenty rows, three outputs."""
+    """Twenty samples, three outputs."""
     return load_linnerud(return_X_y=True)
 
 
@@ -100,12 +100,12 @@ def digits():
 
 
 def many_rows():
-    """Five thousand rows of two classes."""
+    """Five thousand samples of two classes."""
     return make_classification(5000, 20, n_informative=6, random_state=0)
 
 
 def few_labels():
-    """Forty rows of two classes, named."""
+    """Forty samples of two classes, named."""
     X, y = make_classification(40, 6, n_informative=3, class_sep=1.5, random_state=0)
     return 50 * X, np.array(["no", "yes"])[y]
 

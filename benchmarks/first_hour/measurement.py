@@ -26,7 +26,7 @@ class Training:
     Attributes
     ----------
     score : float
-        On the test rows; minus infinity where predictions are outside of what the metric is defined for.
+        On the test samples; minus infinity where predictions are outside of what the metric is defined for.
     seconds : float
         Of the fit.
     error : str

@@ -19,7 +19,7 @@ def agreement(team: Team, cases: tuple[Case, ...]) -> dict[str, dict[str, Any]]:
     Parameters
     ----------
     team : Team
-        Contenders; those that update after every row are not asked.
+        Contenders; those that update after every sample are not asked.
     cases : tuple of Case
         Cases.
 

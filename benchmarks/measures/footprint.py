@@ -14,7 +14,7 @@ __all__ = ["memory", "start_up"]
 
 
 def memory(team: Team, cases: tuple[Case, ...]) -> dict[str, dict[str, Any]]:
-    """Return the peak of a process that trains one epoch, above its peak after a fit of a few rows.
+    """Return the peak of a process that trains one epoch, above its peak after a fit of a few samples.
 
     That first fit loads what a library puts off until it is needed.
 

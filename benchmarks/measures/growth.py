@@ -12,7 +12,7 @@ __all__ = ["growth"]
 
 
 def growth(team: Team, names: list[str], plan: Plan) -> dict[str, dict[str, Any]]:
-    """Return microseconds per epoch (rows) or per batch (the others), one thread.
+    """Return microseconds per epoch (samples) or per batch (the others), one thread.
 
     Parameters
     ----------

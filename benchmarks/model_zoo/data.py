@@ -97,7 +97,7 @@ def _above_zero(rows: Samples) -> Samples:
 
 
 def _kernel(rows: Samples) -> Samples:
-    """Return the kernel matrix of all rows, as features."""
+    """Return the kernel matrix of all samples, as features."""
     squares = np.square(rows.X[:, np.newaxis] - rows.X).sum(axis=2)
     return Samples(_exact(np.exp(-0.2 * squares)), rows.y)
 

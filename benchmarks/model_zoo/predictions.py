@@ -16,7 +16,7 @@ __all__ = ["LARGE", "difference", "predictions", "run_file", "same_outputs"]
 METHODS = ("predict", "predict_proba", "decision_function", "transform", "score_samples")
 #: A difference between two computations of one model that is worth a word.
 LARGE = 1e-3
-#: Labels that may differ: rows where float32 rounds to the other side of a border.
+#: Labels that may differ: samples where float32 rounds to the other side of a border.
 FEW_LABELS = 0.02
 
 

@@ -147,7 +147,7 @@ def train_from(
     gradient: str,
     two_calls: bool = False,
 ) -> OrtGradientOptimizer | OrtGradientForwardBackwardOptimizer:
-    """Return an estimator of a fitted model after a few steps on all rows, from given weights."""
+    """Return an estimator of a fitted model after a few steps on all samples, from given weights."""
     kind: type = OrtGradientForwardBackwardOptimizer if two_calls else OrtGradientOptimizer
 
     class Step(resolve_name(kind._step_path)):

@@ -28,7 +28,7 @@ from benchmarks.shards.strategies import SCALES, STRATEGIES
 __all__ = ["measure"]
 
 SEEDS, COUNTS = (0, 1), (1, 4, 16, 64)
-#: Problems that are also trained with rows sorted by label, over how many shards, and how.
+#: Problems that are also trained with samples sorted by label, over how many shards, and how.
 SORTED, SORTED_COUNT = ("linear, SGD", "network, Adam", "sparse text, Adam"), 16
 SORTED_STRATEGIES = ("once a pass", "4 times a pass", "16 times a pass", "none: one shard alone")
 #: Ways to average whose passes to a loss are counted.

@@ -1,4 +1,4 @@
-"""Times of rounds on a Dask cluster, of passes on one process and on two, and of a row."""
+"""Times of rounds on a Dask cluster, of passes on one process and on two, and of a sample."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ SHAPES = (
     (200, (256, 128)),
     (500, (512, 256)),
 )
-#: The model of the passes over two shards, rows of a shard, passes of a training, turns, rows of a batch.
+#: The model of the passes over two shards, samples of a shard, passes, turns, samples of a batch.
 SCALED, ROWS_OF_SHARD, PASSES, TURNS, BATCH = (100, (100, 50)), 600_000, 5, 4, 256
 #: Seconds after which rounds of one kind are enough.
 LONG = 8.0
@@ -61,7 +61,7 @@ class Times:
     one, two : list of float
         Seconds of the fastest pass of a training on one process, and on two, in turns.
     rows : list of (int, int, float)
-        Columns, weights, and seconds of a row.
+        Columns, weights, and seconds of a sample.
     load : float
         Load average before the measurement: programs that ran on the machine.
     """
@@ -120,7 +120,7 @@ def model_of(layers: tuple[int, ...]) -> OrtGradientOptimizer:
 
 
 def seconds_of_sample(columns: int, layers: tuple[int, ...], n_samples: int = 20_000) -> float:
-    """Return the seconds of a row in the fastest of some passes on one thread."""
+    """Return the seconds of a sample in the fastest of some passes on one thread."""
     X, y = samples(n_samples, columns, 0)
     model = model_of(layers).set_params(max_iter=7, keep_better=False).fit(X, y)
     return min(record["seconds"] for record in model.history_[1:]) / n_samples
@@ -156,7 +156,7 @@ def seconds_of_passes(client: Client, n_samples: int, n_passes: int) -> list[flo
     client : distributed.Client
         Cluster.
     n_samples : int
-        Rows of a shard.
+        Samples of a shard.
     n_passes : int
         Passes, 2 or more.
 
@@ -192,7 +192,7 @@ def local_cluster(n_workers: int) -> LocalCluster:
 
 
 def measure(address: str | None = None) -> Times:
-    """Measure rounds, passes and rows.
+    """Measure rounds, passes and samples.
 
     Parameters
     ----------

@@ -129,7 +129,7 @@ def fit_samples(n_columns: Sequence[int], n_weights: Sequence[int], seconds: Seq
     n_columns, n_weights : sequence of int
         Columns of X, and weights of a dense network or linear model.
     seconds : sequence of float
-        Measured seconds of a row.
+        Measured seconds of a sample.
 
     Returns
     -------
@@ -175,7 +175,7 @@ def estimate(
     averages : int, default=1
         Averages per pass.
     batch_size : int, default=256
-        Rows of a batch.
+        Samples of a batch.
     bytes_per_weight : float, default=12
         Bytes of a weight with its states: 12 for Adam in float32, 4 for SGD.
     bandwidth : float, default=None

@@ -18,7 +18,7 @@ from ortlearn.learning_rates import BaseLearningRate, LearningRateAdam, Learning
 
 __all__ = ["BATCH", "N_TEST", "N_TRAIN", "PROBLEMS", "Data", "Problem", "documents"]
 
-#: Rows to train on: 64 shards of 4 batches each. Rows of a batch, rows to test on.
+#: Samples to train on: 64 shards of 4 batches each. Samples of a batch, samples to test on.
 N_TRAIN, BATCH, N_TEST = 8192, 32, 4096
 #: Words of the word model, topics, and words of a document.
 N_WORDS, N_TOPICS, LENGTH = 2048, 8, 40
@@ -107,7 +107,7 @@ def _large_network(seed: int) -> Data:
 
 
 def _leaves(seed: int) -> Data:
-    """Return boosting that was fitted on an eighth as many rows of another function, to be adapted."""
+    """Return boosting that was fitted on an eighth as many samples of another function, to be adapted."""
     X, y = make_friedman1(N_TRAIN + N_TEST, noise=1.0, random_state=seed)
     X_old, y_old = make_friedman1(N_TRAIN // 8, noise=1.0, random_state=seed + 1000)
     old = GradientBoostingRegressor(random_state=seed).fit(X_old, y_old)
@@ -130,7 +130,7 @@ def documents(n_documents: int, seed: int) -> tuple[csr_matrix, np.ndarray]:
     Returns
     -------
     X : csr_matrix of shape (n_documents, 2048), float32
-        Square roots of counts of words, rows of length one.
+        Square roots of counts of words, samples of length one.
     y : ndarray of shape (n_documents,)
         Topics, from 0 to 7.
     """

@@ -27,11 +27,11 @@ class Run:
     n_shards, seed : int
         Number of shards, seed.
     losses : list of float
-        Loss on test rows after each pass.
+        Loss on test samples after each pass.
     score : float
         Score after the last one.
     by_label : bool
-        Whether rows were sorted by label.
+        Whether samples were sorted by label.
     """
 
     problem: str
@@ -116,7 +116,7 @@ def losses_table(runs: Sequence[Run], by_label: bool = False) -> str:
     runs : sequence of Run
         All runs.
     by_label : bool, default=False
-        Whether to show the runs with rows sorted by label.
+        Whether to show the runs with samples sorted by label.
 
     Returns
     -------

@@ -71,7 +71,7 @@ class Strategy:
         Passes at the beginning with an average after every batch (post-local SGD, Lin et al., 2020).
     divides_batch : bool
         Whether batches are smaller by the number of shards: a shard then makes as many updates in a pass as
-        one machine does on all rows.
+        one machine does on all samples.
     alone : bool
         Whether only the first shard is trained on: what the same time gives without other machines.
     """
@@ -85,12 +85,12 @@ class Strategy:
     alone: bool = False
 
     def batch_size(self, n_shards: int) -> int:
-        """Return the rows of a batch of each shard."""
+        """Return the samples of a batch of each shard."""
         return max(1, BATCH // n_shards) if self.divides_batch else BATCH
 
 
 class Shards:
-    """A problem whose rows lie in shards of equal size.
+    """A problem whose samples lie in shards of equal size.
 
     Parameters
     ----------
@@ -101,7 +101,7 @@ class Shards:
     seed : int
         Seed of data, weights and orders.
     by_label : bool, default=False
-        Whether rows are sorted by label before they are cut into shards, which then differ.
+        Whether samples are sorted by label before they are cut into shards, which then differ.
     """
 
     def __init__(self, problem: Problem, n_shards: int, seed: int, by_label: bool = False):
@@ -133,14 +133,14 @@ class Shards:
         scale : float
             What the rate on one machine is multiplied by.
         n_passes : int
-            Passes over all rows.
+            Passes over all samples.
 
         Returns
         -------
         losses : ndarray of shape (n_passes,)
-            Loss on test rows after every pass, infinite once it was not finite.
+            Loss on test samples after every pass, infinite once it was not finite.
         score : float
-            Accuracy or R2 on test rows after the last one, nan where the loss is not finite.
+            Accuracy or R2 on test samples after the last one, nan where the loss is not finite.
         """
         losses, score = np.full(n_passes, np.inf), float("nan")
         rate = self.problem.eta0 * scale
@@ -169,7 +169,7 @@ class Shards:
         return losses, score if np.isfinite(losses[-1]) else float("nan")
 
     def _parts(self, orders: list[np.ndarray], strategy: Strategy, number: int) -> Iterator[list[np.ndarray]]:
-        """Yield for each round of a pass the rows that each shard visits."""
+        """Yield for each round of a pass the samples that each shard visits."""
         size = strategy.batch_size(self.n_shards)
         n_batches = -(-len(orders[0]) // size)
         count = n_batches if number < strategy.often_until else min(strategy.averages, n_batches)

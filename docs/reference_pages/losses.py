@@ -52,7 +52,7 @@ def _prediction(loss: BaseLoss) -> str:
 
 
 def _cases(loss: BaseLoss) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
-    """Yield the name of a label, the label of every row, and the raw outputs."""
+    """Yield the name of a label, the label of every sample, and the raw outputs."""
     if "regression" in loss.tasks:
         ends = (-3.0, 5.0) if loss.link == "identity" else (-2.0, 2.0)
         outputs = np.linspace(*ends, 161, dtype=np.float32)[:, None]
@@ -71,7 +71,7 @@ def _cases(loss: BaseLoss) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
 
 
 def _values(loss: BaseLoss, expected: np.ndarray, outputs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the loss of each row and its gradient, by our own differentiation."""
+    """Return the loss of each sample and its gradient, by our own differentiation."""
     if loss.in_python:
         rows, slopes = loss.evaluate(expected, outputs)  # type: ignore[attr-defined]
         return rows, slopes[:, 0]

@@ -148,14 +148,14 @@ def split_samples(X: Any, y: Any, held_out: Any, seed: int, *others: np.ndarray)
         return (X, y, *others), held_out
     if not 0 < held_out < 1:
         raise ValueError(f"held_out={held_out!r} must be a share between 0 and 1, or the tuple (X, y).")
-    rows = np.arange(_num_samples(X))
+    indices = np.arange(_num_samples(X))
     labels = None if y is None else np.asarray(y)
     by_class = labels is not None and labels.ndim == 1 and labels.dtype.kind in "iubOUS"
     options: dict[str, Any] = {"test_size": held_out, "random_state": seed}
     try:
-        first, second = train_test_split(rows, stratify=labels if by_class else None, **options)
+        first, second = train_test_split(indices, stratify=labels if by_class else None, **options)
     except ValueError:  # a class with a single sample, or few samples
-        first, second = train_test_split(rows, **options)
+        first, second = train_test_split(indices, **options)
     arrays = (labels, *others)
     parts = [
         (_safe_indexing(X, part), *(None if array is None else array[part] for array in arrays))
@@ -169,8 +169,8 @@ def latencies(files: Sequence[tuple[File, Any]], count: int) -> list[float]:
     feeds = []
     for file, X in files:
         arrays = file.feeds(_safe_indexing(X, np.arange(min(count, _num_samples(X)))))
-        rows = np.arange(count)
-        feeds.append({name: array[rows % len(array)] for name, array in arrays.items()})
+        indices = np.arange(count)
+        feeds.append({name: array[indices % len(array)] for name, array in arrays.items()})
     times = np.empty((ROUNDS, len(files)))
     repeats = max(1, 20 // count)
     for row in times:

@@ -77,13 +77,13 @@ class Lesson:
     def taught(self, X: Any, answers: Answers) -> tuple[Any, ModelProto, Any]:
         """Return the student, its file, and the function from X to the samples of the file."""
         seed, count = self.options["random_state"], _num_samples(X)
-        rows, held = np.arange(count), np.arange(0)
+        indices, held = np.arange(count), np.arange(0)
         if not self.solver:
-            rows, held = train_test_split(rows, test_size=VALIDATION, random_state=seed)
-        parts = [(_safe_indexing(X, own), answers.own[own], answers.labels[own]) for own in (rows, held)]
-        more = max(int(self.extra * len(rows)), FEWEST) if np.ndim(X) == 2 and self.extra else 0
-        given, options = (*parts[0], np.ones(len(rows))), dict(self.options)
-        longer = 1 if answers.weight else 1 + more / len(rows)  # as many updates without drawn samples
+            indices, held = train_test_split(indices, test_size=VALIDATION, random_state=seed)
+        parts = [(_safe_indexing(X, own), answers.own[own], answers.labels[own]) for own in (indices, held)]
+        more = max(int(self.extra * len(indices)), FEWEST) if np.ndim(X) == 2 and self.extra else 0
+        given, options = (*parts[0], np.ones(len(indices))), dict(self.options)
+        longer = 1 if answers.weight else 1 + more / len(indices)  # as many updates without drawn samples
         options["max_iter"] = int(options["max_iter"] * longer)
         options["n_iter_no_change"] = int(PATIENCE * longer)
         if more and answers.weight:
@@ -210,7 +210,7 @@ class Lesson:
         return model, file, lambda samples: as_file(model, samples)[1]
 
 
-def _numbers(rows: Rows, alpha: float) -> np.ndarray:
+def _numbers(samples: Rows, alpha: float) -> np.ndarray:
     """Return the mean of answers and labels."""
-    found = alpha * rows[1] + (1 - alpha) * rows[2]
+    found = alpha * samples[1] + (1 - alpha) * samples[2]
     return np.asarray(found[:, 0] if found.shape[1] == 1 else found)

@@ -114,8 +114,8 @@ class Quantiser:
         return {name: activation_levels(array, *options) for name, array in values.items()}
 
     def _some(self, count: int) -> Any:
-        rows = check_random_state(self.settings.seed).permutation(_num_samples(self.X))[:count]
-        return _safe_indexing(self.X, np.sort(rows))
+        indices = check_random_state(self.settings.seed).permutation(_num_samples(self.X))[:count]
+        return _safe_indexing(self.X, np.sort(indices))
 
     def without(self, keep_float: str | Sequence[str]) -> Plan:
         """Return the plan without layers by the names of weights and nodes."""

@@ -140,8 +140,8 @@ def cross_fitted_answers(
         labels if classifies else None, len(labels), np.random.RandomState(seed), n_folds, len(labels)
     )
     found, order = [], []
-    for rows, others in parts:
-        found.append(fit(_safe_indexing(X, rows), labels[rows])(_safe_indexing(X, others)))
+    for indices, others in parts:
+        found.append(fit(_safe_indexing(X, indices), labels[indices])(_safe_indexing(X, others)))
         order.append(others)
     return np.concatenate(found)[np.argsort(np.concatenate(order))]
 

@@ -99,8 +99,8 @@ def importance(graph: ScoreGraph, groups: Sequence[Channels], X: Any, y: Any) ->
     inputs = {value.name for value in session.get_inputs()}
     totals = [np.zeros(group.count) for group in groups]
     for start in range(0, len(targets), BATCH):
-        rows = slice(start, start + BATCH)
-        given = {name: array[rows] for name, array in feeds.items()} | values | {"label": targets[rows]}
+        batch = slice(start, start + BATCH)
+        given = {name: array[batch] for name, array in feeds.items()} | values | {"label": targets[batch]}
         found = session.run(
             [f"{name}_grad" for name in wanted], {n: a for n, a in given.items() if n in inputs}
         )

@@ -11,7 +11,7 @@ class OrtGradientOptimizer(BaseOrtGradientEstimator):
     """Train a scikit-learn model or an ONNX graph by gradient; a step is one ONNX graph.
 
     Forward, loss, penalty, gradient and update are one graph, which takes the whole data set once
-    and the numbers of a batch's rows at every call.
+    and the indices of a batch at every call.
 
     Parameters
     ----------

@@ -52,14 +52,15 @@ class Table:
             tables[0].name, pd.concat([table.features for table in tables], ignore_index=True), **parts
         )
 
-    def take(self, rows: np.ndarray) -> Table:
+    def take(self, indices: np.ndarray) -> Table:
         """Return some samples."""
         parts: dict[str, Any] = {
-            name: None if getattr(self, name) is None else getattr(self, name)[rows]
+            name: None if getattr(self, name) is None else getattr(self, name)[indices]
             for name in ("labels", "weights", "groups")
         }
         whole = self.features if self.whole is None else self.whole
-        return replace(self, features=self.features.iloc[rows].reset_index(drop=True), whole=whole, **parts)
+        features = self.features.iloc[indices].reset_index(drop=True)
+        return replace(self, features=features, whole=whole, **parts)
 
 
 def column_options(options: argparse.Namespace) -> dict[str, Any]:
@@ -144,8 +145,8 @@ def _smallest(tables: list[Table], keys: np.ndarray, most: int) -> tuple[list[Ta
     table = Table.joined(tables)
     if len(keys) <= most:
         return [table], keys
-    rows = np.sort(np.argpartition(keys, most)[:most])
-    return [replace(table.take(rows), whole=None)], keys[rows]
+    indices = np.sort(np.argpartition(keys, most)[:most])
+    return [replace(table.take(indices), whole=None)], keys[indices]
 
 
 def _table(

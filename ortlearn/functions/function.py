@@ -96,9 +96,9 @@ class DifferentiableFunction(FunctionArrays):
         gradient : ndarray of shape (n_samples, n_features), or dict
             Gradients.
         """
-        rows = self.read(X)
-        index = self.column_of(output, self._shape_of(rows))
-        value, gradients = self.bare.value_and_gradient(rows, index)
+        samples = self.read(X)
+        index = self.column_of(output, self._shape_of(samples))
+        value, gradients = self.bare.value_and_gradient(samples, index)
         return value, self._written(gradients)
 
     @runtime_errors()
@@ -115,13 +115,13 @@ class DifferentiableFunction(FunctionArrays):
         ndarray of shape (n_samples, n_features) or (n_samples, n_outputs, n_features), or dict
             Jacobians.
         """
-        rows = self.read(X)
-        value = self.bare(rows)
+        samples = self.read(X)
+        value = self.bare(samples)
         shape, flat = value.shape[1:], []
         for number in range(int(np.prod(shape))):
             u = np.zeros((len(value), int(np.prod(shape))), dtype=value.dtype)
             u[:, number] = 1
-            flat.append(self._parts(self.bare.vjp(rows, u.reshape(value.shape))))
+            flat.append(self._parts(self.bare.vjp(samples, u.reshape(value.shape))))
         found = [np.stack(parts, axis=1) for parts in zip(*flat, strict=True)]
         found = [part.reshape(len(value), *shape, *part.shape[2:]) for part in found]
         if self._source.takes_matrix:
@@ -151,8 +151,8 @@ class DifferentiableFunction(FunctionArrays):
         ndarray of shape (n_samples, n_features), or dict
             Gradients.
         """
-        rows = self.read(X)
-        return self._written(self.bare.vjp(rows, self._cotangent(u, rows)))
+        samples = self.read(X)
+        return self._written(self.bare.vjp(samples, self._cotangent(u, samples)))
 
     @runtime_errors()
     def jvp(self, X: Any, v: Any) -> np.ndarray:
@@ -170,8 +170,8 @@ class DifferentiableFunction(FunctionArrays):
         ndarray of the shape of the output
             Derivatives.
         """
-        rows = self.read(X)
-        return self.bare.jvp(rows, self._direction(v, rows))
+        samples = self.read(X)
+        return self.bare.jvp(samples, self._direction(v, samples))
 
     @runtime_errors()
     def hessian_vector(self, X: Any, v: Any, u: Any = None) -> Any:
@@ -191,9 +191,9 @@ class DifferentiableFunction(FunctionArrays):
         ndarray of shape (n_samples, n_features), or dict
             Products.
         """
-        rows = self.read(X)
-        cotangent = self._cotangent(u, rows)
-        return self._written(self.bare.hessian_vector(rows, self._direction(v, rows), cotangent))
+        samples = self.read(X)
+        cotangent = self._cotangent(u, samples)
+        return self._written(self.bare.hessian_vector(samples, self._direction(v, samples), cotangent))
 
     @runtime_errors()
     def parameter_gradient(self, X: Any, u: Any = None, *, per_sample: bool = False) -> Arrays:
@@ -213,8 +213,8 @@ class DifferentiableFunction(FunctionArrays):
         dict of str to ndarray
             Gradients by the names of ``parameters``, with a first axis of samples if ``per_sample``.
         """
-        rows = self.read(X)
-        return self._parameter_gradients(rows, self._cotangent(u, rows), per_sample)
+        samples = self.read(X)
+        return self._parameter_gradients(samples, self._cotangent(u, samples), per_sample)
 
     @runtime_errors()
     def smoothing_error(self, X: Any) -> np.ndarray:
@@ -234,8 +234,8 @@ class DifferentiableFunction(FunctionArrays):
             return np.zeros_like(self(X))
         source = replace(self._source, model=self._source.exact)
         exact = self.bare.call("exact", lambda: with_output(source, self._output))
-        rows = self.read(X)
-        return np.abs(self.bare(rows) - exact(rows if isinstance(rows, list) else [rows])[0])
+        samples = self.read(X)
+        return np.abs(self.bare(samples) - exact(samples if isinstance(samples, list) else [samples])[0])
 
     # Files
 

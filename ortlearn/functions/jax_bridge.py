@@ -64,8 +64,8 @@ def to_jax(function: DifferentiableFunction) -> Callable[[Any], Any]:
             arrays = list(map(np.asarray, values))
             leads = [array.shape[: array.ndim - rank] for array, rank in zip(arrays, ranks, strict=True)]
             lead = leads[0] if len(set(leads)) == 1 else np.broadcast_shapes(*leads)
-            rows = (_rows(array, lead, rank, dtype) for array, rank in zip(arrays, ranks, strict=True))
-            return run(*rows).reshape((*lead, *tail)).astype(result.dtype, copy=False)
+            samples = (_rows(array, lead, rank, dtype) for array, rank in zip(arrays, ranks, strict=True))
+            return run(*samples).reshape((*lead, *tail)).astype(result.dtype, copy=False)
 
         return on_host(compute, result, [x, *(array for array, _ in others)])
 

@@ -62,8 +62,8 @@ class ParameterGradients:
     def _chunk(run: Any, arrays: list[np.ndarray], start: int) -> list[np.ndarray]:
         """Return the gradients of the samples of a chunk, which is padded with its last sample."""
         count = min(CHUNK, len(arrays[0]) - start)
-        rows = np.minimum(np.arange(CHUNK), count - 1) + start
-        found = run([np.ascontiguousarray(array[rows][:, None]) for array in arrays])
+        indices = np.minimum(np.arange(CHUNK), count - 1) + start
+        found = run([np.ascontiguousarray(array[indices][:, None]) for array in arrays])
         return [part[:count] for part in found]
 
 

@@ -100,10 +100,10 @@ class ScipyFunction:
         ndarray of shape (n_features,)
             Product, float64.
         """
-        rows = self._rows(x)
-        u = np.zeros_like(self._bare(rows))
+        samples = self._rows(x)
+        u = np.zeros_like(self._bare(samples))
         u.ravel()[0 if self._index is None else self._index] = self._sign
-        return self._bare.hessian_vector(rows, self._rows(v), u).ravel().astype(np.float64)
+        return self._bare.hessian_vector(samples, self._rows(v), u).ravel().astype(np.float64)
 
 
 def to_scipy(function: DifferentiableFunction, output: Any = None, sign: int = 1) -> ScipyFunction:

@@ -102,9 +102,9 @@ def open_source(model: Any, X: Any, dtype: Any) -> Source:
 def open_transformation(source: Source, X: Any, dtype: Any) -> Source:
     """Return the graph of ``transform`` of a predictor, which is written if it is a step of a pipeline."""
     model = source.estimator
-    rows = np.zeros((1, model.n_features_in_)) if X is None else _safe_indexing(X, np.array([0]))
+    samples = np.zeros((1, model.n_features_in_)) if X is None else _safe_indexing(X, np.array([0]))
     with quiet():
-        transformed = np.asarray(model.transform(rows))
+        transformed = np.asarray(model.transform(samples))
     if transformed.ndim != 2:
         raise ConversionError(f"transform of {source.name} does not return a matrix.")
     return replace(_before_identity([("model", model)], transformed, X, dtype), name=source.name)
@@ -166,8 +166,8 @@ def _of_estimator(model: Any, X: Any, dtype: np.dtype) -> Source:
     read, graph = _reader(model, split.schema, split.sklearn_steps), with_computed_shapes(written.model)
     if not split.schema.is_number_matrix and X is not None:  # texts have no known ranks
         with suppress(Exception):
-            rows = [read(_safe_indexing(X, np.arange(count))) for count in (1, 2, 3)]
-            graph = with_probed_shapes(graph, run_graph, rows)
+            samples = [read(_safe_indexing(X, np.arange(count))) for count in (1, 2, 3)]
+            graph = with_probed_shapes(graph, run_graph, samples)
     return Source(
         name=type(unwrapped(last_step(model) or model)).__name__,
         model=graph,
@@ -203,9 +203,9 @@ def _read(
         X = steps.transform(*untouched(steps, X))
         X = X.toarray() if issparse(X) else X
     elif features is not None and schema.is_number_matrix:
-        rows = features.read_matrix(X, schema.float_dtype, missing)
-        check_categories(rows, schema)
-        return {schema.inputs[0].name: rows}
+        samples = features.read_matrix(X, schema.float_dtype, missing)
+        check_categories(samples, schema)
+        return {schema.inputs[0].name: samples}
     return read_columns(X, schema)
 
 
@@ -228,10 +228,10 @@ def _of_trainer(model: Any, X: Any, dtype: Any) -> Source:
 
 def _read_trained(fitted: Any, X: Any) -> Arrays:
     """Return the inputs of a trained graph."""
-    rows = fitted.read(X)
-    rows = rows.toarray() if issparse(rows) else rows
+    samples = fitted.read(X)
+    samples = samples.toarray() if issparse(samples) else samples
     name = fitted.problem.trainable.input_name
-    return dict(rows.arrays) if isinstance(rows, Columns) else {name: rows}
+    return dict(samples.arrays) if isinstance(samples, Columns) else {name: samples}
 
 
 def _of_trainable(found: TrainableModel, model: ModelProto, name: str) -> Source:

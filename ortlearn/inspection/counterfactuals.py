@@ -111,23 +111,25 @@ def counterfactual(
     ([[1.5, 0.5]], [1])
     """
     wanted = target_of(estimator, target)
-    rows = np.array(X, dtype=np.float64)
-    if rows.ndim != 2:
-        raise ValueError(f"X must have two dimensions, not {rows.ndim}.")
-    space = _Space.of(rows.shape[1], immutable, bounds, integer, weights)
+    originals = np.array(X, dtype=np.float64)
+    if originals.ndim != 2:
+        raise ValueError(f"X must have two dimensions, not {originals.ndim}.")
+    space = _Space.of(originals.shape[1], immutable, bounds, integer, weights)
     function: DifferentiableFunction | None = None
     try:
         function = differentiable(estimator, wanted.method)
     except GradientError:
         if candidates is None:
             raise
-    known = np.empty((0, rows.shape[1])) if candidates is None else np.array(candidates, dtype=np.float64)
+    known = np.array(
+        np.empty((0, originals.shape[1])) if candidates is None else candidates, dtype=np.float64
+    )
     known = known[wanted.holds(estimator, known)] if len(known) else known
     random = check_random_state(random_state)
-    found = [_Search(estimator, function, wanted, space, x, known, n_starts, random).run() for x in rows]
-    samples = np.array([x * np.nan if z is None else z for x, (z, _) in zip(rows, found, strict=True)])
+    found = [_Search(estimator, function, wanted, space, x, known, n_starts, random).run() for x in originals]
+    samples = np.array([x * np.nan if z is None else z for x, (z, _) in zip(originals, found, strict=True)])
     distance = np.array(
-        [np.inf if z is None else space.distance(z, x) for x, (z, _) in zip(rows, found, strict=True)]
+        [np.inf if z is None else space.distance(z, x) for x, (z, _) in zip(originals, found, strict=True)]
     )
     return Counterfactuals(samples, distance, np.isfinite(distance), [text for _, text in found])
 

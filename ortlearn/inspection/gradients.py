@@ -106,11 +106,11 @@ def smooth_gradient(
     if n_samples < 1 or not (width >= 0).all():
         raise ValueError(f"scale={scale!r} must not be negative, and n_samples={n_samples!r} positive.")
     function, random = explained_function(estimator, method), check_random_state(random_state)
-    bare, rows = one_matrix(function), function.read(X)
-    value = bare(rows)
+    bare, samples = one_matrix(function), function.read(X)
+    value = bare(samples)
     u = selection(value, columns_of_output(function, value, output))
-    total, count = np.zeros(rows.shape), (n_samples + 1) // 2
+    total, count = np.zeros(samples.shape), (n_samples + 1) // 2
     for _ in range(count):
-        noise = (random.standard_normal(rows.shape) * width).astype(rows.dtype)
-        total += bare.vjp(rows + noise, u) + bare.vjp(rows - noise, u)
+        noise = (random.standard_normal(samples.shape) * width).astype(samples.dtype)
+        total += bare.vjp(samples + noise, u) + bare.vjp(samples - noise, u)
     return total / (2 * count)

@@ -109,23 +109,23 @@ def integrated_gradients(
         function = explained_function(estimator, method)
     except GradientError as error:
         return _of_trees(estimator, X, baseline, output, method, error)
-    bare, rows = one_matrix(function), function.read(X)
-    start = _start(baseline, rows)
-    value, first = bare(rows), bare(start)
+    bare, samples = one_matrix(function), function.read(X)
+    start = _start(baseline, samples)
+    value, first = bare(samples), bare(start)
     columns = columns_of_output(function, value, output)
     difference = (_chosen(value, columns) - _chosen(first, columns)).astype(np.float64)
-    found = _integrated(bare, rows, start, selection(value, columns), steps, difference)
+    found = _integrated(bare, samples, start, selection(value, columns), steps, difference)
     return _result(found, value, first, columns, exact=False)
 
 
-def _start(baseline: Any, rows: np.ndarray) -> np.ndarray:
+def _start(baseline: Any, samples: np.ndarray) -> np.ndarray:
     """Return the baseline of each sample."""
-    start = np.asarray(baseline, dtype=rows.dtype)
-    if rows.ndim != 2 or start.shape not in (rows.shape, rows.shape[1:]):
+    start = np.asarray(baseline, dtype=samples.dtype)
+    if samples.ndim != 2 or start.shape not in (samples.shape, samples.shape[1:]):
         raise ValueError(
-            f"baseline has the shape {start.shape}, but must be one sample or the samples of X, {rows.shape}."
+            f"baseline has the shape {start.shape}, but must be one sample or all of X, {samples.shape}."
         )
-    return np.ascontiguousarray(np.broadcast_to(start, rows.shape))
+    return np.ascontiguousarray(np.broadcast_to(start, samples.shape))
 
 
 def _integrated(
@@ -179,15 +179,15 @@ def _of_trees(
         lines = TreeLines(source, explained_method(estimator, method))
     except GradientError as other:
         raise (error if "no ensemble" in str(other) else other) from error
-    rows = source.read(X)[lines.name]
-    first = _start(baseline, rows)
-    value, before = lines.value(rows), lines.value(first)
+    samples = source.read(X)[lines.name]
+    first = _start(baseline, samples)
+    value, before = lines.value(samples), lines.value(first)
     columns = None
     if value.ndim > 1:
         classes = None if source.classes is None else list(source.classes)
         index = classes.index(output) if classes and isinstance(output, str) and output in classes else output
         columns = value.argmax(axis=1) if index is None else np.full(len(value), int(index))
-    found = lines.attributions(first.astype(np.float64), rows.astype(np.float64), columns)
+    found = lines.attributions(first.astype(np.float64), samples.astype(np.float64), columns)
     return _result(found, value, before, columns, exact=True)
 
 

@@ -85,10 +85,10 @@ class Member:
         """Return the output, of shape (n, k), in the type of the graph."""
         model, features = self.estimator._model(), self.features(X, prediction)
         if self.tensor:
-            rows = model.read(features)
+            samples = model.read(features)
             if self.tensor != model.problem.trainable.input_name:
-                return model.runner._run(self.tensor, rows)
-            return rows.toarray() if issparse(rows) else rows
+                return model.runner._run(self.tensor, samples)
+            return samples.toarray() if issparse(samples) else samples
         if self.file is not None:
             return self._run_file(model, model.read(features))
         if self.gives == "probabilities":
@@ -100,7 +100,7 @@ class Member:
     def _sessions(self) -> PerProcess:
         return PerProcess()
 
-    def _run_file(self, model: Any, rows: Any) -> np.ndarray:
+    def _run_file(self, model: Any, samples: Any) -> np.ndarray:
         """Return the output of the given file, bit for bit."""
         assert self.file is not None
         name, sessions = output_name(model, self.file, self.method), self._sessions.values
@@ -111,7 +111,7 @@ class Member:
         found = by_chunks(
             lambda part: call.session.run([name], model.runner._feeds(part, call.session))[0],
             lambda part: call.n_samples(model.runner._inputs(part)),
-            rows,
+            samples,
         )
         found = found.reshape(len(found), -1)
         if self.gives == "prediction":

@@ -86,8 +86,8 @@ def fit_stages(
         parts = (None if own is None else _safe_indexing(own, kept) for own in (X, y, weights))
         part, labels_of_part, weights_of_part = parts
         model = fit_clone(source, part, labels_of_part, sample_weight=weights_of_part, **options)
-        rows = after_steps(model, _safe_indexing(X, others))
-        scores[others] = np.reshape(boosted.scores_of(last_step(model), rows), (-1, 1))
+        samples = after_steps(model, _safe_indexing(X, others))
+        scores[others] = np.reshape(boosted.scores_of(last_step(model), samples), (-1, 1))
     objective = StageObjective.of(loss, labels, weights, False)
     share = np.ones(len(labels)) if weights is None else weights
     boosted.shift(last_step(fitted), objective.leaf_value(labels, scores, share))

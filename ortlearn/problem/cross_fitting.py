@@ -47,11 +47,11 @@ def cross_fitted(configuration: Configuration, X: Any, y: Any, **options: Any) -
     of_sample = random_state.permutation(len(y)) % n_folds
     parts, of_member = [], np.sort(np.arange(n_members) % n_folds)
     for fold in np.unique(of_member):
-        rows, part = np.flatnonzero(of_sample != fold), clone(last)
+        indices, part = np.flatnonzero(of_sample != fold), clone(last)
         if n_members > 1:
             part.set_params(n_estimators=int((of_member == fold).sum()))
-        own = None if weights is None else weights[rows]
-        taken = _safe_indexing(Xt, rows), _safe_indexing(y, rows)
+        own = None if weights is None else weights[indices]
+        taken = _safe_indexing(Xt, indices), _safe_indexing(y, indices)
         parts.append(fit_clone(part, *taken, sample_weight=own, random_state=random_state))
     joined = bags.joined(parts, of_sample, of_member)
     if not isinstance(source, Pipeline):

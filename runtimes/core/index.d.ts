@@ -10,13 +10,13 @@ export interface Tensor {
 }
 
 export interface FitOptions {
-  /** Passes over the rows, 1 by default. */
+  /** Passes over the samples, 1 by default. */
   epochs?: number;
   /** Called after each epoch with its number and its mean objective; training waits for what it returns. */
   onEpoch?: (event: { epoch: number; objective: number }) => unknown;
-  /** Numbers in [0, 1) that rows are shuffled by, Math.random by default. */
+  /** Numbers in [0, 1) that samples are shuffled by, Math.random by default. */
   random?: () => number;
-  /** A weight for each row, of a package that was exported with weighted=True. */
+  /** A weight for each sample, of a package that was exported with weighted=True. */
   sampleWeight?: ArrayLike<number>;
 }
 
@@ -31,7 +31,7 @@ export declare class Trainer {
   trainEpoch(columns: Record<string, Tensor>, order: ArrayLike<number | bigint>): Promise<number[]>;
   fit(X: Rows, y?: Labels | null, options?: FitOptions): Promise<this>;
   evaluate(X: Rows, y?: Labels | null, sampleWeight?: ArrayLike<number>): Promise<{ loss: number; score: number | null }>;
-  /** Outputs of the model by name, such as `label`: one item a row. `run("infer", ...)` returns tensors. */
+  /** Outputs of the model by name, such as `label`: one item a sample. `run("infer", ...)` returns tensors. */
   predict(X: Rows): Promise<Record<string, any[]>>;
   run(graph: "step" | "epoch" | "evaluate" | "infer", feeds: Record<string, Tensor>): Promise<Record<string, Tensor>>;
   changed(): Record<string, Uint8Array>;

@@ -1,4 +1,4 @@
-// Rows, labels and weights, which are checked before they become tensors; and tensors as rows.
+// Samples, labels and weights, which are checked before they become tensors; and tensors as samples.
 
 import { fail } from "./files.mjs";
 
@@ -37,7 +37,7 @@ function hasShape(row, shape) {
 }
 
 export function checkRows(name, rows) {
-  if (!isList(rows)) fail(`${name} must be an array of rows, and is ${text(rows)}.`);
+  if (!isList(rows)) fail(`${name} must be an array of samples, and is ${text(rows)}.`);
   if (!rows.length) fail(`${name} has no samples.`);
 }
 
@@ -64,28 +64,28 @@ export function asTensor(ort, name, { type, shape, missing }, rows) {
   checkRows(name, rows);
   const inner = shape.slice(1), width = size(inner);
   let dims = [rows.length, ...inner];
-  if (isTyped(rows) && width !== 1) { // rows one after the other
-    if (inner.includes(null) || rows.length % width) fail(`${name} must have rows of shape [${inner}], and has ${rows.length} values.`);
+  if (isTyped(rows) && width !== 1) { // samples one after the other
+    if (inner.includes(null) || rows.length % width) fail(`${name} must have samples of shape [${inner}], and has ${rows.length} values.`);
     dims = [rows.length / width, ...inner];
   } else {
     const shapes = inner.every((n) => n === 1) ? [[], [1], inner] : [inner];
     for (let i = 0; i < rows.length; i++) {
-      if (!shapes.some((known) => hasShape(rows[i], known))) fail(`${name} must have rows of shape ${text(inner)}, and row ${i} is ${text(rows[i])}.`);
+      if (!shapes.some((known) => hasShape(rows[i], known))) fail(`${name} must have samples of shape ${text(inner)}, and sample ${i} is ${text(rows[i])}.`);
     }
     if (inner.includes(null)) {
       dims = sizes(rows);
-      if (!hasShape(rows, dims)) fail(`${name} must have rows of shape ${text(inner)}, equally long.`);
+      if (!hasShape(rows, dims)) fail(`${name} must have samples of shape ${text(inner)}, equally long.`);
     }
   }
   const flat = isTyped(rows) ? rows : flattened(rows), length = flat.length / dims[0];
   const data = type === "string" ? new Array(flat.length) : new ARRAYS[type](flat.length);
   for (let i = 0; i < flat.length; i++) {
     const value = converted(flat[i], type);
-    if (value === undefined) fail(`${name} must be of type ${type}, and row ${Math.floor(i / length)} has ${text(flat[i])}.`);
+    if (value === undefined) fail(`${name} must be of type ${type}, and sample ${Math.floor(i / length)} has ${text(flat[i])}.`);
     data[i] = value;
   }
   const at = Array.isArray(missing) ? data.findIndex((value, i) => Number.isNaN(value) && !missing.includes(i % length)) : -1;
-  if (at >= 0) fail(`${name} has NaN in row ${Math.floor(at / length)}, column ${at % length}, where no value may be missing.`);
+  if (at >= 0) fail(`${name} has NaN in sample ${Math.floor(at / length)}, column ${at % length}, where no value may be missing.`);
   return new ort.Tensor(type, data, dims);
 }
 
@@ -100,7 +100,7 @@ export function checkOptions(options, known) {
   if (unknown.length) fail(`Unknown option ${unknown.join(", ")}; options are ${known.join(", ")}.`);
 }
 
-// Fails unless weights of rows are finite, not negative, and not all zero.
+// Fails unless weights of samples are finite, not negative, and not all zero.
 export function checkWeights(data) {
   const wrong = data.find((value) => !(value >= 0 && value < Infinity));
   if (wrong !== undefined) fail(`sample_weight must be finite and not negative, and has ${text(wrong)}.`);

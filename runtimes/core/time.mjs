@@ -1,4 +1,4 @@
-// Milliseconds of an epoch on the rows of the record, repeated: the median of some.
+// Milliseconds of an epoch on the samples of the record, repeated: the median of some.
 
 import { readTensors } from "./trainer.mjs";
 

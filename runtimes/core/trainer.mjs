@@ -59,18 +59,18 @@ export class Trainer {
     }
   }
 
-  // Rows, labels and weights by input; X are rows, or rows by input where there are several.
+  // Samples, labels and weights by input; X are samples, or samples by input if there are several.
   columns(X, y, sampleWeight) {
     const { features, label = null, sample_weight: weight = null } = this.manifest;
     const single = features.length === 1 && (typeof X !== "object" || X === null || Array.isArray(X) || ArrayBuffer.isView(X));
     const rows = single ? { [features[0].name]: X } : X;
     const lacking = features.map(({ name }) => name).filter((name) => !Object.hasOwn(Object(rows), name));
-    if (lacking.length) fail(`X must be an object of rows by input, and lacks ${text(lacking)}.`);
+    if (lacking.length) fail(`X must be an object of samples by input, and lacks ${text(lacking)}.`);
     const found = Object.fromEntries(features.map((item) => [item.name, asTensor(this.ort, item.name, item, rows[item.name])]));
     const n = Object.values(found)[0].dims[0], isTraining = y !== undefined && y !== null;
     if (isTraining && label !== null) found[label.name] = this.labels(y, label);
     if (weight === null && sampleWeight !== undefined && sampleWeight !== null) {
-      fail("The package takes no weights of rows: export it with weighted=True.");
+      fail("The package takes no weights of samples: export it with weighted=True.");
     }
     if (isTraining && weight !== null) {
       const ones = new Float64Array(n * size(weight.shape.slice(1))).fill(1);
@@ -78,7 +78,7 @@ export class Trainer {
       checkWeights(found[weight.name].data);
     }
     const counts = Object.entries(found).map(([name, { dims }]) => `${name}: ${dims[0]}`);
-    if (Object.values(found).some(({ dims }) => dims[0] !== n)) fail(`Inputs must have as many rows, and have ${counts.join(", ")}.`);
+    if (Object.values(found).some(({ dims }) => dims[0] !== n)) fail(`Inputs must have as many samples, and have ${counts.join(", ")}.`);
     return found;
   }
 
@@ -104,12 +104,12 @@ export class Trainer {
     return this.columns(X, y ?? [], sampleWeight);
   }
 
-  // Trains on all rows in an order, and returns the objective of each batch.
+  // Trains on all samples in an order, and returns the objective of each batch.
   async trainEpoch(columns, order) {
     const { batch_size, schedule: { rates }, carried, dtype } = this.manifest;
     const n = Object.values(columns)[0].dims[0];
     const rows = asTensor(this.ort, "order", { type: "int64", shape: [null] }, order).data;
-    if (rows.some((row) => row < 0n || row >= n)) fail(`order must have numbers of rows, from 0 to ${n - 1}.`);
+    if (rows.some((row) => row < 0n || row >= n)) fail(`order must have numbers of samples, from 0 to ${n - 1}.`);
     const rate = asTensor(this.ort, "rate", { type: dtype, shape: [1] }, [rates[Math.min(this.epoch, rates.length - 1)]]).reshape([]);
     const full = Math.floor(rows.length / batch_size) * batch_size;
     const parts = [["epoch", rows.slice(0, full), [full / batch_size, batch_size]], ["step", rows.slice(full), [rows.length - full]]];
@@ -151,7 +151,7 @@ export class Trainer {
     return { loss: found[loss].data[0], score: score === null ? null : found[score].data[0] };
   }
 
-  // The outputs of the model by name, such as label and probabilities: arrays of rows.
+  // The outputs of the model by name, such as label and probabilities: arrays of samples.
   async predict(X) {
     const found = await this.run("infer", { ...this.columns(X), ...this.values });
     return Object.fromEntries(Object.entries(found).map(([name, tensor]) => [name, asRows(tensor)]));

@@ -122,33 +122,37 @@ def has_shape(row, shape):
 
 
 def as_rows(name, rows):
-    """Return an array or a list of rows, of which there is one or more."""
+    """Return an array or a list of samples, of which there is one or more."""
     rows = np.asarray(rows) if hasattr(rows, "__array__") else rows
     rows = rows.tolist() if isinstance(rows, np.ndarray) and rows.dtype == object else rows
     if not isinstance(rows, list | tuple | range | np.ndarray) or getattr(rows, "shape", None) == ():
-        raise ValueError(f"{name} must be an array of rows, and is {text(rows)}.")
+        raise ValueError(f"{name} must be an array of samples, and is {text(rows)}.")
     if not len(rows):
         raise ValueError(f"{name} has no samples.")
     return rows
 
 
 def as_tensor(name, item, rows):
-    """Return rows as an array of the type and the shape of an input."""
+    """Return samples as an array of the type and the shape of an input."""
     shape, rows = item["shape"][1:], as_rows(name, rows)
     shapes = [[], [1], shape] if all(n == 1 for n in shape) else [shape]
     for at, row in enumerate(rows[:1] if isinstance(rows, np.ndarray) else rows):
         if not any(has_shape(row, known) for known in shapes):
-            raise ValueError(f"{name} must have rows of shape {text(shape)}, and row {at} is {text(row)}.")
+            raise ValueError(
+                f"{name} must have samples of shape {text(shape)}, and sample {at} is {text(row)}."
+            )
     try:
         array = rows if isinstance(rows, np.ndarray) else np.array(rows, dtype=object)
         array = array if None in shape else array.reshape(len(rows), *shape)
     except ValueError as error:
-        raise ValueError(f"{name} must have rows of shape {text(shape)}, equally long.") from error
+        raise ValueError(f"{name} must have samples of shape {text(shape)}, equally long.") from error
     array = cast(name, array, item["type"])
     if array.dtype.kind == "f" and "missing" in item:
         holes = np.argwhere(np.isnan(array.reshape(len(array), -1)))
         for row, column in holes[~np.isin(holes[:, 1], item["missing"])][:1]:
-            raise ValueError(f"{name} has NaN in row {row}, column {column}, where no value may be missing.")
+            raise ValueError(
+                f"{name} has NaN in sample {row}, column {column}, where no value may be missing."
+            )
     return array
 
 
@@ -168,7 +172,7 @@ def cast(name, array, dtype):
     if np.any(wrong):
         place = np.flatnonzero(np.broadcast_to(np.reshape(wrong, -1), array.size))[0]
         row = place // (array.size // len(array))
-        raise ValueError(f"{name} must be of type {dtype}, and row {row} has {text(array.flat[place])}.")
+        raise ValueError(f"{name} must be of type {dtype}, and sample {row} has {text(array.flat[place])}.")
     return np.ascontiguousarray(new)
 
 
@@ -205,18 +209,18 @@ class Trainer:
         return dict(zip(names, found, strict=True))
 
     def columns(self, X, y=None, sample_weight=None):
-        """Return rows, labels and weights by input; X is an array, or a dictionary of arrays by input."""
+        """Return samples, labels and weights by input; X is an array, or a dictionary of arrays by input."""
         features, label, weight = (self.manifest.get(key) for key in ("features", "label", "sample_weight"))
         if not isinstance(X, dict):
             X = {item["name"]: X for item in features} if len(features) == 1 else {}
         if lacking := [item["name"] for item in features if item["name"] not in X]:
-            raise ValueError(f"X must be an object of rows by input, and lacks {text(lacking)}.")
+            raise ValueError(f"X must be an object of samples by input, and lacks {text(lacking)}.")
         values = {item["name"]: as_tensor(item["name"], item, X[item["name"]]) for item in features}
         n_rows = len(next(iter(values.values())))
         if y is not None and label:
             values[label["name"]] = self._labels(y, label)
         if sample_weight is not None and not weight:
-            raise ValueError("The package takes no weights of rows: export it with weighted=True.")
+            raise ValueError("The package takes no weights of samples: export it with weighted=True.")
         if y is not None and weight:
             given = np.ones([n_rows, *weight["shape"][1:]]) if sample_weight is None else sample_weight
             values[weight["name"]] = found = as_tensor("sample_weight", weight, given)
@@ -226,7 +230,7 @@ class Trainer:
                 raise ValueError("sample_weight is zero for every sample: at least one must be above 0.")
         counts = [f"{name}: {len(array)}" for name, array in values.items()]
         if any(len(array) != n_rows for array in values.values()):
-            raise ValueError(f"Inputs must have as many rows, and have {', '.join(counts)}.")
+            raise ValueError(f"Inputs must have as many samples, and have {', '.join(counts)}.")
         return values
 
     def _labels(self, y, label):
@@ -245,11 +249,11 @@ class Trainer:
         return found
 
     def train_epoch(self, columns, order):
-        """Train on all rows in an order, and return the objective of each batch."""
+        """Train on all samples in an order, and return the objective of each batch."""
         size, rates, values = self.manifest["batch_size"], self.manifest["schedule"]["rates"], self.values
         order, n_rows = as_tensor("order", ORDER, order), len(next(iter(columns.values())))
         if not 0 <= order.min() <= order.max() < n_rows:
-            raise ValueError(f"order must have numbers of rows, from 0 to {n_rows - 1}.")
+            raise ValueError(f"order must have numbers of samples, from 0 to {n_rows - 1}.")
         epoch, full, objectives = int(values["ortlearn_epoch"]), len(order) // size * size, []
         rate = np.array(rates[min(epoch, len(rates) - 1)], self.manifest["dtype"])
         for graph, rows in (("epoch", order[:full].reshape(-1, size)), ("step", order[full:])):
@@ -269,7 +273,7 @@ class Trainer:
         return objectives
 
     def fit(self, X, y=None, epochs=1, seed=0, on_epoch=print, sample_weight=None):
-        """Train for some epochs on rows in random order; ``on_epoch`` gets the mean objective of each."""
+        """Train for some epochs on samples in random order; ``on_epoch`` gets the mean objective of each."""
         columns, generator = self._all_columns(X, y, sample_weight), np.random.default_rng(seed)
         if not isinstance(epochs, int | np.integer) or isinstance(epochs, bool) or epochs < 1:
             raise ValueError(f"epochs must be a whole number of 1 or more, and is {text(epochs)}.")

@@ -50,7 +50,7 @@ KINDS = {
     "source by two calls": (OrtGradientForwardBackwardOptimizer, MLP, {"max_iter": 3}),
     "partial_fit": (OrtGradientOptimizer, MLP, {"learning_rate": "Adam", "average": 50}),
 }
-#: Rows of a block of a source, and of a call of partial_fit.
+#: Samples of a block of a source, and of a call of partial_fit.
 SIZE = 40
 
 

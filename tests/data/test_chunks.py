@@ -1,4 +1,4 @@
-"""Chunks contain each row of the blocks once, in order, for all sizes."""
+"""Chunks contain each sample of the blocks once, in order, for all sizes."""
 
 import numpy as np
 import pytest

@@ -51,12 +51,12 @@ class Wrong:
 
 
 def table(X: Any = X, y: Any = Y, weight: Any = W) -> pa.Table:
-    """Return rows as a table."""
+    """Return samples as a table."""
     return pa.table({"a": X[:, 0], "b": X[:, 1], "label": y, "weight": weight})
 
 
 def batches(X: Any = X, *others: Any) -> list[tuple]:
-    """Return rows in batches."""
+    """Return samples in batches."""
     starts = range(0, ROWS, BATCH)
     return [tuple(array[start : start + BATCH] for array in (X, *others)) for start in starts]
 
@@ -93,7 +93,7 @@ VALUES = {
     "NaN in weights": ((X, Y, put(W, np.nan)), "Input sample_weight contains NaN"),
     "infinite weight": ((X, Y, put(W, np.inf)), "Input sample_weight contains infinity"),
 }
-#: Sources of rows, other arguments, and the position of batch 5 in an error.
+#: Sources of samples, other arguments, and the position of batch 5 in an error.
 FORMS: dict[str, tuple[Callable, dict[str, Any], str]] = {
     "batches": (lambda rows, folder: batches(*rows), ONE, "In batch 5 of the source: "),
     "batches in chunks": (lambda rows, folder: batches(*rows), SEVERAL, "In batch 5 of the source: "),

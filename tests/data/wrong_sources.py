@@ -88,7 +88,7 @@ BATCHES = {
     "weight instead of weights": _batch("sample_weight is 2.0, which has no samples", (X, Y, 2.0)),
     "fewer labels": _batch(r"inconsistent numbers of samples: \[80, 79\]", (X, Y[:-1]), RIGHT),
     "fewer weights": _batch(r"sample_weight has the shape \(79,\) for 80 samples", (X, Y, W[:-1]), WEIGHTED),
-    "two weights per row": _batch("sample_weight must be 1D", (X, Y, np.ones((ROWS, 2)))),
+    "two weights per sample": _batch("sample_weight must be 1D", (X, Y, np.ones((ROWS, 2)))),
     "text weights": _batch("sample_weight must contain numbers, and has type <U1", (X, Y, W.astype("<U1"))),
     "labels missing later": _batch("y is missing, unlike in batch 0: pass y for all", X, RIGHT, **ONE),
     "labels given later": _batch("y is given, unlike in batch 0", RIGHT, X),
@@ -168,7 +168,7 @@ ITERATORS = {
         "has the columns .* in this pass, and had .* before: each pass must return the same",
         NAMED,
     ),
-    "fewer rows in a pass": Wrong(
+    "fewer samples in a pass": Wrong(
         lambda folder: _changing(lambda n: batches(X, Y)[: 8 - (n > 3)]),
         "returned 70 samples or more in this pass, and 80 when they were counted",
         SEVERAL,

@@ -28,7 +28,7 @@ def cut(size, X, y):
 @pytest.mark.slow
 @pytest.mark.sweep(1)
 def test_automatic_rate_for_any_scale(optimizer, rows):
-    """Features drift by five standard deviations, so moments must be computed on all rows."""
+    """Features drift by five standard deviations, so moments must be computed on all samples."""
     X, _ = rows
     scales = np.array([1e-3, 1, 1e3, 1, 1, 1])
     wide = X * scales + np.linspace(0, 5, len(X))[:, np.newaxis] * scales

@@ -1,4 +1,4 @@
-"""Penalties of models in partial_fit are relative to all rows, not to a batch."""
+"""Penalties of models in partial_fit are relative to all samples, not to a batch."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ X, Y = load_diabetes(return_X_y=True)
 
 
 def stream(model, X, y, passes, **options):
-    """Return an estimator trained by partial_fit on chunks of 50 rows, in several passes."""
+    """Return an estimator trained by partial_fit on chunks of 50 samples, in several passes."""
     trainer = OrtGradientOptimizer(model, random_state=0)
     for _ in range(passes):
         for start in range(0, len(X), 50):

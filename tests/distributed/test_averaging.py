@@ -97,7 +97,7 @@ def on_shards(model, cuts=(0, 60, 120)):
 
 
 def test_average_of_full_batch_sgd_equals_one_update_on_all_samples():
-    """The average of one full-batch update per shard, weighted by rows, is the update on all rows."""
+    """The average of one full-batch update per shard, weighted by samples, is the update on all samples."""
     model = begun(batch_size=1000)
     expected = copy.deepcopy(model).partial_fit(X, Y)
     found = average_trainers(on_shards(model, (0, 30, 120)), [30, 90])

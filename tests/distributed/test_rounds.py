@@ -359,7 +359,7 @@ def test_multiclass_classifier(client, classes):
 
 
 def few_updates(client, X, y, **options):
-    """Return the FewUpdatesWarning messages of a training over four shards of 100 rows each."""
+    """Return the FewUpdatesWarning messages of a training over four shards of 100 samples each."""
     options = {"batch_size": 10, "max_iter": 2, "learning_rate": "Adam"} | options
     trainer = DaskOrtGradientOptimizer(Ridge(), client=client, random_state=0, **options)
     with warnings.catch_warnings(record=True) as found:

@@ -31,7 +31,7 @@ OPTIONS = {"plain": {}, "penalty": {"learning_penalty": ElasticPenalty(l1=0.01, 
 def test_same_weights(rate, name, option, both, fit_quietly, request):
     data, model = MODELS[name]
     X, y = request.getfixturevalue(data)
-    X, y = X[:155], y[:155]  # the last batch has five rows
+    X, y = X[:155], y[:155]  # the last batch has five samples
     model = fit_quietly(model, X[::3], y[::3])
     sample_weight = np.random.RandomState(3).uniform(0, 2, len(X)) if option == "weighted" else None
     trained = [

@@ -62,11 +62,11 @@ FORMS = {
     "int": lambda X: (3 * X).astype(np.int64),
     "bool": lambda X: X > 0,
     "Fortran": np.asfortranarray,
-    "every other row": lambda X: np.repeat(X, 2, axis=0)[::2],
+    "every other sample": lambda X: np.repeat(X, 2, axis=0)[::2],
     "columns of more": lambda X: np.hstack([X, X])[:, 1:4],
     "read only": lambda X: np.frombuffer(X.tobytes(), dtype=X.dtype).reshape(X.shape),
     "list": lambda X: X.tolist(),
-    "one row": lambda X: X[:1],
+    "one sample": lambda X: X[:1],
     "swapped bytes": lambda X: X.astype(X.dtype.newbyteorder()),
     "subclass": lambda X: X.view(np.recarray),
 }

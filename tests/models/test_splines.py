@@ -21,7 +21,7 @@ MODES = ["error", "constant", "linear", "continue", "periodic"]
 
 
 def far(rows):
-    """Return rows within the base interval, at its ends, and far on both sides of it."""
+    """Return samples within the base interval, at its ends, and far on both sides of it."""
     return np.concatenate([rows, 3 * rows, rows - 10, rows + 10, rows.min(0)[None], rows.max(0)[None]])
 
 

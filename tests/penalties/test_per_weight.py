@@ -49,7 +49,7 @@ def network(rows):
 
 
 def trained(kind, model, rows, penalty, **options):
-    """Return an estimator after one step on all rows, from the weights of the model."""
+    """Return an estimator after one step on all samples, from the weights of the model."""
     given = {"learning_rate": LearningRateSGD(RATE, learning_rate="constant"), "max_iter": 1, **options}
     trainer = kind(
         model,

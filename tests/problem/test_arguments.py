@@ -50,7 +50,7 @@ CONTAINERS = {
     "float32": lambda values: np.array(values, dtype=np.float32),
     "float64": np.array,
     "columns first": lambda values: np.array(values, order="F"),
-    "every second row": lambda values: np.repeat(values, 2, axis=0)[::2],
+    "every second sample": lambda values: np.repeat(values, 2, axis=0)[::2],
     "read only": read_only,
     "integers": lambda values: np.array(np.round(values * 3), dtype=np.int64),
     "objects": lambda values: np.array(values, dtype=object),

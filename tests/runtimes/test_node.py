@@ -63,14 +63,14 @@ def test_unknown_class(packages):
 
 
 def test_wrong_shape(packages):
-    assert "X must have rows of shape [5], and row 0 is [1,2]" in message(
+    assert "X must have samples of shape [5], and sample 0 is [1,2]" in message(
         packages["logistic"], [[1, 2]], ["low"]
     )
 
 
 def test_wrong_type(packages):
     text = message(packages["logistic"], [[1, 2, "three", 4, 5]], ["low"])
-    assert 'X must be of type float32, and row 0 has "three"' in text
+    assert 'X must be of type float32, and sample 0 has "three"' in text
 
 
 def test_unknown_format(packages, tmp_path):
@@ -96,7 +96,7 @@ def test_truncated_file(packages, tmp_path):
 
 
 def test_inconsistent_numbers_of_samples(packages):
-    assert "Inputs must have as many rows, and have X: 1, ortlearn_label: 2" in message(
+    assert "Inputs must have as many samples, and have X: 1, ortlearn_label: 2" in message(
         packages["logistic"], [[1, 2, 3, 4, 5]], ["low", "high"]
     )
 

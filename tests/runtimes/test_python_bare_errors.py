@@ -31,9 +31,9 @@ def test_missing_file(folder, tmp_path):
 
 def test_wrong_shape_and_type(folder):
     _, _, X, y, _ = PACKAGES["boosting"]
-    with pytest.raises(ValueError, match=r"X must have rows of shape \[5\], and row 0 is \[3.1257"):
+    with pytest.raises(ValueError, match=r"X must have samples of shape \[5\], and sample 0 is \[3.1257"):
         Trainer(folder).fit(X[:, :4], y)
-    with pytest.raises(ValueError, match='X must be of type float32, and row 0 has "1"'):
+    with pytest.raises(ValueError, match='X must be of type float32, and sample 0 has "1"'):
         Trainer(folder).predict([["1", "2", "three", "4", "5"]])
 
 

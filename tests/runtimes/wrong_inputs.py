@@ -10,12 +10,12 @@ __all__ = ["CASES", "as_python"]
 NAN, INFINITY, UNDEFINED = ({"$": name} for name in ("NaN", "Infinity", "undefined"))
 ROW, ROWS, NAMES = [1, 2, 3, 4, 5], [[1, 2, 3, 4, 5], [5, 4, 3, 2, 1]], ["low", "high"]
 SHAPE, TYPE = (
-    "X must have rows of shape [5], and row {} is {}.",
-    "X must be of type float32, and row {} has {}.",
+    "X must have samples of shape [5], and sample {} is {}.",
+    "X must be of type float32, and sample {} has {}.",
 )
-ARRAY = "X must be an array of rows, and is {}."
+ARRAY = "X must be an array of samples, and is {}."
 
-#: Rows for an input of five floats.
+#: Samples for an input of five floats.
 WRONG_ROWS = [
     ([], "X has no samples."),
     ([[]], SHAPE.format(0, "[]")),
@@ -46,20 +46,20 @@ WRONG_ROWS = [
     ([[1, 2, INFINITY, 4, 5]], TYPE.format(0, "Infinity")),
     ([ROW, [1, 2, 1e39, 4, 5]], TYPE.format(1, "1e+39")),
     ([ROW, [-1e300, 2, 3, 4, 5]], TYPE.format(1, "-1e+300")),
-    ([ROW, [1, 2, NAN, 4, 5]], "X has NaN in row 1, column 2, where no value may be missing."),
-    ([[NAN] * 5], "X has NaN in row 0, column 0, where no value may be missing."),
+    ([ROW, [1, 2, NAN, 4, 5]], "X has NaN in sample 1, column 2, where no value may be missing."),
+    ([[NAN] * 5], "X has NaN in sample 0, column 0, where no value may be missing."),
     (None, ARRAY.format("null")),
     (7, ARRAY.format("7")),
     (True, ARRAY.format("true")),
     ("rows", ARRAY.format('"rows"')),
-    ({}, 'X must be an object of rows by input, and lacks ["X"].'),
-    ({"Y": ROWS}, 'X must be an object of rows by input, and lacks ["X"].'),
+    ({}, 'X must be an object of samples by input, and lacks ["X"].'),
+    ({"Y": ROWS}, 'X must be an object of samples by input, and lacks ["X"].'),
     ({"X": [ROW, [1]]}, SHAPE.format(1, "[1]")),
     ({"X": None}, ARRAY.format("null")),
     ({"X": {"0": ROW}}, ARRAY.format('{"0":[1,2,3,4,5]}')),
 ]
 CLASS = 'y has {}, the classes are ["high","low","middle"].'
-COUNT = "Inputs must have as many rows, and have X: 2, ortlearn_label: {}."
+COUNT = "Inputs must have as many samples, and have X: 2, ortlearn_label: {}."
 #: Labels of two samples, of a classifier with names of classes.
 WRONG_NAMES = [
     (UNDEFINED, "y is missing: the package trains on labels."),
@@ -78,12 +78,12 @@ WRONG_NAMES = [
     ([["low"], ["high"]], CLASS.format('["low"]')),
     ([["low", "high"]], CLASS.format('["low","high"]')),
     ([{}, "low"], CLASS.format("{}")),
-    ("low", 'y must be an array of rows, and is "low".'),
-    (3, "y must be an array of rows, and is 3."),
-    ({"0": "low", "1": "high"}, 'y must be an array of rows, and is {"0":"low","1":"high"}.'),
+    ("low", 'y must be an array of samples, and is "low".'),
+    (3, "y must be an array of samples, and is 3."),
+    ({"0": "low", "1": "high"}, 'y must be an array of samples, and is {"0":"low","1":"high"}.'),
 ]
-NUMBER = "y must be of type float32, and row {} has {}."
-FORM = "y must have rows of shape [1], and row {} is {}."
+NUMBER = "y must be of type float32, and sample {} has {}."
+FORM = "y must have samples of shape [1], and sample {} is {}."
 #: Labels of two samples, of a regressor.
 WRONG_NUMBERS = [
     (UNDEFINED, "y is missing: the package trains on labels."),
@@ -101,11 +101,11 @@ WRONG_NUMBERS = [
     ([[1], [2, 3]], FORM.format(1, "[2,3]")),
     ([[1], []], FORM.format(1, "[]")),
     ([[[1]], [[2]]], FORM.format(0, "[[1]]")),
-    (4, "y must be an array of rows, and is 4."),
-    ("12", 'y must be an array of rows, and is "12".'),
+    (4, "y must be an array of samples, and is 4."),
+    ("12", 'y must be an array of samples, and is "12".'),
 ]
 NEGATIVE = "sample_weight must be finite and not negative, and has {}."
-WEIGHT = "sample_weight must be of type float32, and row {} has {}."
+WEIGHT = "sample_weight must be of type float32, and sample {} has {}."
 #: Weights of two samples.
 WRONG_WEIGHTS = [
     ([0, 0], "sample_weight is zero for every sample: at least one must be above 0."),
@@ -117,13 +117,13 @@ WRONG_WEIGHTS = [
     ([1, "1"], WEIGHT.format(1, '"1"')),
     ([{}, 1], WEIGHT.format(0, "{}")),
     ([], "sample_weight has no samples."),
-    ([1], "Inputs must have as many rows, and have X: 2, ortlearn_label: 2, {weight}: 1."),
-    ([1, 2, 3], "Inputs must have as many rows, and have X: 2, ortlearn_label: 2, {weight}: 3."),
-    ([[1, 2], [1, 2]], "sample_weight must have rows of shape [], and row 0 is [1,2]."),
-    ([1, []], "sample_weight must have rows of shape [], and row 1 is []."),
-    (1, "sample_weight must be an array of rows, and is 1."),
-    ("12", 'sample_weight must be an array of rows, and is "12".'),
-    ({}, "sample_weight must be an array of rows, and is {}."),
+    ([1], "Inputs must have as many samples, and have X: 2, ortlearn_label: 2, {weight}: 1."),
+    ([1, 2, 3], "Inputs must have as many samples, and have X: 2, ortlearn_label: 2, {weight}: 3."),
+    ([[1, 2], [1, 2]], "sample_weight must have samples of shape [], and sample 0 is [1,2]."),
+    ([1, []], "sample_weight must have samples of shape [], and sample 1 is []."),
+    (1, "sample_weight must be an array of samples, and is 1."),
+    ("12", 'sample_weight must be an array of samples, and is "12".'),
+    ({}, "sample_weight must be an array of samples, and is {}."),
 ]
 EPOCHS = "epochs must be a whole number of 1 or more, and is {}."
 WRONG_EPOCHS = [
@@ -131,19 +131,19 @@ WRONG_EPOCHS = [
     *((None, EPOCHS.format("null")), ("2", EPOCHS.format('"2"')), ([1], EPOCHS.format("[1]"))),
     *((True, EPOCHS.format("true")), (NAN, EPOCHS.format("NaN")), (INFINITY, EPOCHS.format("Infinity"))),
 ]
-ORDER = "order must be of type int64, and row {} has {}."
-RANGE = "order must have numbers of rows, from 0 to 1."
+ORDER = "order must be of type int64, and sample {} has {}."
+RANGE = "order must have numbers of samples, from 0 to 1."
 WRONG_ORDERS = [
     ([], "order has no samples."),
     *((order, RANGE) for order in ([0, 2], [-1, 0], [0, 1, 99], [0, 2**40])),
     *(([0, value], ORDER.format(1, text)) for value, text in ((0.5, "0.5"), (NAN, "NaN"), ("1", '"1"'))),
     *(([0, value], ORDER.format(1, text)) for value, text in ((None, "null"), ({}, "{}"))),
-    ([[0, 1]], "order must have rows of shape [], and row 0 is [0,1]."),
-    (None, "order must be an array of rows, and is null."),
-    ("01", 'order must be an array of rows, and is "01".'),
-    (1, "order must be an array of rows, and is 1."),
+    ([[0, 1]], "order must have samples of shape [], and sample 0 is [0,1]."),
+    (None, "order must be an array of samples, and is null."),
+    ("01", 'order must be an array of samples, and is "01".'),
+    (1, "order must be an array of samples, and is 1."),
 ]
-NO_WEIGHTS = "The package takes no weights of rows: export it with weighted=True."
+NO_WEIGHTS = "The package takes no weights of samples: export it with weighted=True."
 LABELS = {"logistic": NAMES, "boosting": [1, 2], "weights": NAMES}
 
 

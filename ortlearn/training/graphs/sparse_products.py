@@ -61,9 +61,9 @@ def sparse_features(model: ModelProto, names: Iterable[str]) -> frozenset[str]:
     return frozenset(filter(is_multiplied, sparse))
 
 
-def stays_sparse(rows: Any) -> bool:
+def stays_sparse(samples: Any) -> bool:
     """Return whether samples are sparse and have few enough entries to be faster than dense ones."""
-    return issparse(rows) and rows.nnz <= MAX_DENSITY * math.prod(rows.shape)
+    return issparse(samples) and samples.nnz <= MAX_DENSITY * math.prod(samples.shape)
 
 
 def _is_sparse_product(view: GraphView, node: NodeProto, name: str) -> bool:
@@ -154,11 +154,11 @@ def append_slices(op: GraphBuilder, feature: str, rows: str) -> dict[str, str]:
     return found
 
 
-def entry_arrays(feature: str, csr: Any, rows: np.ndarray, size: int) -> dict[str, np.ndarray]:
+def entry_arrays(feature: str, csr: Any, indices: np.ndarray, size: int) -> dict[str, np.ndarray]:
     """Return the arrays of the inputs of a sparse feature for some samples."""
-    part = csr_matrix(csr[rows])
+    part = csr_matrix(csr[indices])
     counts = np.diff(part.indptr)
-    numbers = np.arange(len(rows), dtype=np.int32) % np.int32(size)
+    numbers = np.arange(len(indices), dtype=np.int32) % np.int32(size)
     bounds = part.indptr.astype(np.int64)
     arrays = [part.data, part.indices.astype(np.int32, copy=False), np.repeat(numbers, counts)]
     arrays += [bounds[:-1], bounds[1:]]
@@ -180,13 +180,13 @@ def with_sparse_samples(task: TrainingTask, data: Data) -> TrainingTask:
 
 
 def taken_samples(
-    task: TrainingTask, columns: Iterable[tuple[str, Any]], rows: np.ndarray, size: int
+    task: TrainingTask, columns: Iterable[tuple[str, Any]], indices: np.ndarray, size: int
 ) -> dict[str, np.ndarray]:
     """Return samples as arrays: the entries of sparse features of the task, others dense."""
     taken: dict[str, np.ndarray] = {}
     for name, array in columns:
         if name in task.graph.sparse:
-            taken |= entry_arrays(name, array, rows, size)
+            taken |= entry_arrays(name, array, indices, size)
         else:
-            taken[name] = take_samples(array, rows)
+            taken[name] = take_samples(array, indices)
     return taken

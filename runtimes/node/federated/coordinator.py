@@ -1,6 +1,6 @@
-"""Federated averaging: ten Node processes train on rows that they keep, and send weights.
+"""Federated averaging: ten Node processes train on samples that they keep, and send weights.
 
-``python coordinator.py`` prints the accuracy after each round beside that of a training on all rows.
+``python coordinator.py`` prints the accuracy after each round beside that of a training on all samples.
 
 References
 ----------
@@ -35,7 +35,7 @@ N_DEVICES, ROUNDS, EPOCHS = 10, 20, 3
 
 
 def shards(y, rng):
-    """Return the rows of each device: four blocks of one class or two, so that all lack some."""
+    """Return the samples of each device: four blocks of one class or two, so that all lack some."""
     order = np.argsort(y, kind="stable")
     parts = np.array_split(order, 4 * N_DEVICES)
     rng.shuffle(parts)
@@ -43,7 +43,7 @@ def shards(y, rng):
 
 
 def average(folder, results, counts):
-    """Return the mean of the devices' weights, by their numbers of rows, in float64."""
+    """Return the mean of the devices' weights, by their numbers of samples, in float64."""
     arrays = [unpack_tensors(path.read_bytes())[0] for path in results]
     carried = json.loads((folder / "training.json").read_text())["carried"]
     return {
@@ -53,7 +53,7 @@ def average(folder, results, counts):
 
 
 def federated_scores(root, rounds=ROUNDS):
-    """Return the accuracy on test rows after each round, and that of a training on all rows."""
+    """Return the accuracy on test samples after each round, and that of a training on all samples."""
     X, y = load_digits(return_X_y=True)
     X, X_test, y, y_test = train_test_split(X.astype(np.float32), y, test_size=0.3, random_state=0)
     network = make_pipeline(MinMaxScaler(), MLPClassifier(hidden_layer_sizes=(32,), max_iter=1))
@@ -97,4 +97,4 @@ if __name__ == "__main__":
         found, pooled_score = federated_scores(Path(name))
     for number, score in enumerate(found, start=1):
         print(f"round {number}: accuracy {score:.3f}")
-    print(f"all rows in one place, as many passes: {pooled_score:.3f}")
+    print(f"all samples in one place, as many passes: {pooled_score:.3f}")

@@ -1,5 +1,5 @@
-// A device: node device.mjs PACKAGE ROWS. It keeps its rows, and trains from the weights that it is sent.
-// A line of its input names a file of weights to start from and one for the answer; it answers with its number of rows.
+// A device: node device.mjs PACKAGE ROWS. It keeps its samples, and trains from the weights that it is sent.
+// A line of its input names a file of weights to start from and one for the answer; it answers with its number of samples.
 
 import { readFile, writeFile } from "node:fs/promises";
 import { createInterface } from "node:readline";

@@ -1,4 +1,4 @@
-// node run.mjs PACKAGE RESULT: checks the record, then trains on its rows, saves, and prints what it found.
+// node run.mjs PACKAGE RESULT: checks the record, then trains on its samples, saves, and prints what it found.
 
 import { readFile } from "node:fs/promises";
 import { createRequire } from "node:module";

@@ -101,7 +101,7 @@ def main() -> None:
     bad, right = [], set()
     for name, (kind, details) in in_children(names()[:: arguments.every], outcome):
         found[kind] += 1
-        # kernels of onnxruntime reject tensors without rows at run time
+        # kernels of onnxruntime reject empty tensors at run time
         if kind in ("wrong", "killed") or (kind == "failed" and "|empty|" not in name):
             bad.append([name, kind, details])
         if kind == "right":

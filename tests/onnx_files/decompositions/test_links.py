@@ -25,7 +25,7 @@ def linear(op_type, outputs, **attributes):
 
 
 def for_link(link, columns):
-    """Return coefficients, intercepts and rows whose scores are in the domain of the transform."""
+    """Return coefficients, intercepts and samples whose scores are in the domain of the transform."""
     rows, intercepts = ROWS[:columns].copy(), np.array([0.1, -0.2, 0.3], np.float32)[:columns]
     data = X.copy()
     if link == "PROBIT":  # scores between 0 and 1

@@ -12,7 +12,7 @@ from tests.onnx_files.decompositions.comparisons import with_loss
 
 #: Weights of the columns in the loss.
 WEIGHTS = np.array([1.0, 2.0, 4.0], np.float32)
-#: Positive, negative and mixed rows, one of zeros, and one whose largest value is zero.
+#: Positive, negative and mixed samples, one of zeros, and one whose largest value is zero.
 ROWS = np.array([[1, -3, 2], [3, 4, 12], [0, 0, 0], [-1, -2, -4], [0, -1, -2], [1e-9, 0, 2e-9]], np.float32)
 NUMBER = {np.float32: TensorProto.FLOAT, np.float64: TensorProto.DOUBLE, np.int64: TensorProto.INT64}
 
