@@ -136,11 +136,9 @@ def as_tensor(name, item, rows):
     """Return samples as an array of the type and the shape of an input."""
     shape, rows = item["shape"][1:], as_rows(name, rows)
     shapes = [[], [1], shape] if all(n == 1 for n in shape) else [shape]
-    for at, row in enumerate(rows[:1] if isinstance(rows, np.ndarray) else rows):
-        if not any(has_shape(row, known) for known in shapes):
-            raise ValueError(
-                f"{name} must have samples of shape {text(shape)}, and sample {at} is {text(row)}."
-            )
+    for i, x in enumerate(rows[:1] if isinstance(rows, np.ndarray) else rows):
+        if not any(has_shape(x, known) for known in shapes):
+            raise ValueError(f"{name} must have samples of shape {text(shape)}, and sample {i} is {text(x)}.")
     try:
         array = rows if isinstance(rows, np.ndarray) else np.array(rows, dtype=object)
         array = array if None in shape else array.reshape(len(rows), *shape)
@@ -149,10 +147,8 @@ def as_tensor(name, item, rows):
     array = cast(name, array, item["type"])
     if array.dtype.kind == "f" and "missing" in item:
         holes = np.argwhere(np.isnan(array.reshape(len(array), -1)))
-        for row, column in holes[~np.isin(holes[:, 1], item["missing"])][:1]:
-            raise ValueError(
-                f"{name} has NaN in sample {row}, column {column}, where no value may be missing."
-            )
+        for i, j in holes[~np.isin(holes[:, 1], item["missing"])][:1]:
+            raise ValueError(f"{name} has NaN in sample {i}, column {j}, where no value may be missing.")
     return array
 
 

@@ -57,7 +57,7 @@ def test_page_of_the_documentation(tmp_path):
     modules_of("web")
     assert browser_training.write(tmp_path / "page")
     with served(page=tmp_path / "page") as address:
-        text = text_of(f"{address}/page/index.html", tmp_path, milliseconds=5000)
+        text = text_of(f"{address}/page/index.html", tmp_path, milliseconds=2000)
     epoch, loss, share = map(float, re.match(r"Epoch (\d+): mean loss ([\d.]+), ([\d.]+) %", text).groups())
     assert epoch >= 50 and loss < 0.4 and share > 90, text
 
