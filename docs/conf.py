@@ -80,6 +80,7 @@ class ReadingOrder:
         "resume",
         "browser_training",
         "forest_to_network",
+        "int8_digits",
     )
 
     def __init__(self, src_dir):
