@@ -106,11 +106,11 @@ class NoTrainableWeightError(ConversionError):
 
 
 class SavedFileError(OrtlearnError, ValueError):
-    """A file that is no saved estimator, is damaged or altered, or has what may not be read."""
+    """A file that is not a saved estimator, is damaged or altered, or contains unsafe objects."""
 
 
 class PackageError(OrtlearnError, ValueError):
-    """A training that cannot leave Python, for a training package."""
+    """A training that cannot be exported as a training package."""
 
 
 class WriteBackError(OrtlearnError, ValueError):
@@ -122,7 +122,7 @@ class GradientError(OrtlearnError, ValueError):
 
 
 class GradientWarning(UserWarning):
-    """A gradient is larger or smaller than the differences of the values that it belongs to."""
+    """A gradient differs from the finite differences of its function by a factor."""
 
 
 class FallbackWarning(UserWarning):
@@ -138,7 +138,7 @@ class ProviderWarning(UserWarning):
 
 
 class FidelityWarning(UserWarning):
-    """The ONNX model does not compute what the scikit-learn estimator it came from does."""
+    """The ONNX model and the scikit-learn estimator that it was converted from compute different values."""
 
 
 class CalibrationWarning(UserWarning):
@@ -146,15 +146,15 @@ class CalibrationWarning(UserWarning):
 
 
 class ObjectiveWarning(UserWarning):
-    """Part of what a model was fitted with is no part of its training."""
+    """Training ignores a part of the objective of the model."""
 
 
 class OmittedWarning(UserWarning):
-    """Part of an estimator cannot be saved without pickle, and is left out."""
+    """A part of an estimator cannot be saved without pickle, and is omitted."""
 
 
 class ResumedWarning(UserWarning):
-    """A training is resumed with other versions or from an incomplete file, or cannot be, and begins anew."""
+    """A training is resumed with other versions or from an incomplete file, or starts again."""
 
 
 class UnfittedStartWarning(UserWarning):
@@ -162,15 +162,15 @@ class UnfittedStartWarning(UserWarning):
 
 
 class StartKeptWarning(UserWarning):
-    """Training did not make a model better, which stays as it was."""
+    """Training did not improve a model, and its former weights are kept."""
 
 
 class PrecisionWarning(FidelityWarning):
-    """Numbers that are passed need more digits than float32 has, as dates in seconds do."""
+    """Numbers need more digits than float32 has, such as dates in seconds."""
 
 
 class PluginError(OrtlearnError, ValueError):
-    """A plugin that cannot be used: broken, or two of one name."""
+    """A plugin that cannot be used: it is broken, or two plugins have one name."""
 
 
 class SourceError(OrtlearnError, OSError, ValueError):
@@ -182,7 +182,7 @@ class ClusterError(OrtlearnError, RuntimeError):
 
 
 class UnknownPluginError(PluginError):
-    """A plugin name that nobody declares; the message lists the known ones."""
+    """A name of a plugin that no installed package declares; the message lists the known names."""
 
 
 class ConvergenceError(OrtlearnError, ArithmeticError):
