@@ -166,7 +166,10 @@ def ort_scalar(dtype: Any, device: Device) -> Any:
 
 
 def ort_vector(tensors: Any, devices: list[Any]) -> Any:
-    """Return tensors (arrays or OrtValues of either interface) as an OrtValueVector."""
+    """Return tensors (arrays or OrtValues of either interface) as an OrtValueVector.
+
+    It shares the memory of contiguous arrays, which it does not keep alive; others are copied.
+    """
     pybind = runtime().capi._pybind_state
     if isinstance(tensors, pybind.OrtValueVector):
         return tensors
@@ -174,6 +177,11 @@ def ort_vector(tensors: Any, devices: list[Any]) -> Any:
     vector.reserve(len(tensors))
     for tensor, device in zip(tensors, devices, strict=True):
         if isinstance(tensor, np.ndarray):
-            tensor = pybind.OrtValue.ortvalue_from_numpy(np.asarray(tensor, order="C"), device)
+            array, of = np.asarray(tensor, order="C"), pybind.OrtValue
+            if array is tensor:
+                tensor = of.ortvalue_from_numpy(array, device)
+            else:
+                tensor = of.ortvalue_from_shape_and_type(array.shape, array.dtype.type, device)
+                tensor.update_inplace(array)
         vector.push_back(getattr(tensor, "_ortvalue", tensor))
     return vector

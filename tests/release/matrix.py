@@ -102,7 +102,7 @@ def _floor(name: str) -> Versions:
 
 
 #: Packages without wheels for free-threaded Python, or whose wheels turn the lock on again.
-_LOCKED = ("lightgbm", "polars", "skops")
+_LOCKED = ("lightgbm", "polars")
 #: The lowest versions together and one by one, each scikit-learn from the lowest, the newest of all with each
 #: build of onnxruntime and Python, pre-releases, and Python without the global lock.
 ENVIRONMENTS = (
@@ -125,7 +125,14 @@ ENVIRONMENTS = (
         "3.14t 3.13t",
         extra="onnxruntime",
         optional=tuple(name for name in _OPTIONAL if name not in _LOCKED),
-        tests=("tests/estimators/test_threads.py", "tests/losses", "tests/onnx_files/test_opsets.py"),
+        tests=(
+            "tests/estimators/test_threads.py",
+            "tests/losses",
+            "tests/onnx_files/test_opsets.py",
+            "tests/runtime",
+            "tests/trainable",
+            "tests/training/steps",
+        ),
     ),
 )
 

@@ -73,6 +73,13 @@ def test_vector_of_arrays_and_values():
     assert ort_vector(vector, []) is vector
 
 
+def test_vector_owns_the_copy_of_an_array_that_is_not_contiguous():
+    vector = ort_vector([np.arange(600.0).reshape(300, 2).T], [ort_device(Device("cpu"))])
+    others = [np.full((2, 300), 9.0) for _ in range(50)]  # would take the memory of a copy that nothing holds
+    np.testing.assert_array_equal(vector[0].numpy(), np.arange(600.0).reshape(300, 2).T)
+    assert len(others) == 50
+
+
 @pytest.mark.slow
 def test_error_without_onnxruntime_names_the_extras():
     code = """

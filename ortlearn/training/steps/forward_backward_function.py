@@ -173,7 +173,8 @@ class OrtGradientForwardBackwardFunction:
         outputs = ort_vector([], []) if forward_outputs_cache is None else forward_outputs_cache
         if training:
             with runtime_errors():
-                self._states.append(engine.forward(vector, outputs))
+                # With the inputs, as a vector does not keep the memory of arrays alive.
+                self._states.append((engine.forward(vector, outputs), inputs))
             self._saved = inputs
         else:
             self._infer(vector, outputs)
@@ -224,8 +225,9 @@ class OrtGradientForwardBackwardFunction:
         if owner.debug:
             _check_tensors(vector, owner.output_names, owner._engine.forward_session.get_outputs())
         outputs = ort_vector([], []) if backward_outputs_cache is None else backward_outputs_cache
+        state, _inputs = self._states.pop()  # the inputs live until the end of the call
         with runtime_errors():
-            owner._engine.backward(vector, outputs, self._states.pop())
+            owner._engine.backward(vector, outputs, state)
         return outputs
 
     def save_onnx_graph(

@@ -78,6 +78,27 @@ def test_gradients_of_a_linear_function(linear, data):
     np.testing.assert_allclose(of_intercept, slopes.sum(axis=0), rtol=1e-4)
 
 
+@pytest.mark.parametrize("kind", ["contiguous", "strided", "public"])
+@pytest.mark.parametrize("gradient", [ORT, "rules"])
+def test_inputs_stay_alive_until_backward(kind, gradient, linear, data):
+    (coef, intercept), X = linear[1], data[0]
+    function = OrtGradientForwardBackward(linear[0].onnx_model, gradient=gradient).new_instance()
+
+    def given(factor):
+        if kind == "strided":
+            return np.repeat(factor * X, 2, axis=1)[:, ::2]
+        return wrap("public", [factor * X])[0] if kind == "public" else factor * X
+
+    factors, slopes = (1, 2, 3), np.ones((30, 1), np.float32)
+    for factor in factors:
+        function.forward([given(factor), coef, intercept], training=True)
+    others = [np.full_like(X, 9) for _ in range(50)]  # would take the memory of inputs that nothing holds
+    for factor in reversed(factors):
+        of_coef = function.backward([slopes])[1].numpy()
+        np.testing.assert_allclose(of_coef, factor * X.T @ slopes, rtol=1e-4, atol=1e-4)
+    assert len(others) == 50
+
+
 @pytest.mark.parametrize("gradient", [ORT, "rules"])
 def test_gradients_of_a_network(gradient, mlp, data):
     owner = OrtGradientForwardBackward(mlp[1], gradient=gradient)
