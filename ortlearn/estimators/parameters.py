@@ -244,12 +244,12 @@ class Parameters(DisplayMixin, MetaEstimatorMixin, ParameterNames):
             tags.target_tags.multi_output = task == "regression"
             tags.input_tags.sparse = True
         elif hasattr(self.estimator, "__sklearn_tags__") and not isinstance(self.estimator, type):
-            inner = copy.deepcopy(get_tags(self.estimator))
+            inner = get_tags(self.estimator)
             tags.estimator_type = inner.estimator_type
-            tags.classifier_tags = inner.classifier_tags
-            tags.regressor_tags = inner.regressor_tags
+            tags.classifier_tags = copy.copy(inner.classifier_tags)
+            tags.regressor_tags = copy.copy(inner.regressor_tags)
             tags.target_tags = conversion.target_tags(self.estimator)
-            tags.input_tags = inner.input_tags
+            tags.input_tags = copy.copy(inner.input_tags)
             tags.input_tags.sparse |= conversion.is_fitted(self.estimator)
             if inner.transformer_tags is not None and inner.estimator_type in TRANSFORM:
                 tags.transformer_tags = TransformerTags(preserves_dtype=[])  # the result depends on dtype

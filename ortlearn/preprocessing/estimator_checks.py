@@ -47,7 +47,7 @@ def target_tags(estimator: Any) -> TargetTags:
     core = last_step(estimator)
     if core is None or not hasattr(core, "__sklearn_tags__"):
         core = estimator
-    tags = copy.deepcopy(get_tags(core).target_tags)
+    tags = copy.copy(get_tags(core).target_tags)
     tags.multi_output |= definition_or_default(core).several_outputs
     return tags
 

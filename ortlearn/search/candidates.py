@@ -23,16 +23,16 @@ from ..fitting.fitted_model import FittedModel
 from ..fitting.given import Beginning, Call, InMemory
 from ..fitting.leaves.monotonic import with_monotonic_leaves
 from ..fitting.leaves.unseen_members import members_of
-from ..fitting.run import model_after, new_step
+from ..fitting.run import model_after, new_step, train
 from ..fitting.start import Start, labelled, with_anchor
 from ..fitting.trainer import draw_seed
+from ..fitting.validation import Validation
 from ..fitting.warm_starts import leaf_estimates
 from ..inference.running import LiveInference
 from ..problem.automatic import automatic_batch_size
 from ..problem.configuration import Configuration, Runtime
 from ..problem.samples import Samples
-from ..training.settings import Validate
-from ..training.state import TrainingState
+from ..training.state import TrainingState, Unfinished
 from ..training.steps.epoch_step import EpochStep
 from .compiler import StackCompiler
 from .stack import MAX_BYTES, Member, train_together
@@ -67,20 +67,17 @@ def _candidate(estimator: Any, parameters: Mapping[str, Any]) -> SearchCandidate
     except Exception:  # raised again, for the user, when the candidate is trained alone
         return SearchCandidate(keys, None)
     has_callbacks = any(getattr(estimator, name, None) for name in CALLBACKS)
-    if has_callbacks or not _can_share_graph(configuration):
+    if has_callbacks or not _can_share_samples(configuration):
         return SearchCandidate(keys, None)
     return SearchCandidate(keys, configuration, own)
 
 
-def _can_share_graph(configuration: Configuration) -> bool:
-    """Return whether a training runs epochs, one graph call each, without interruptions."""
-    stopping, rate = configuration.stopping, configuration.updates.learning_rate
+def _can_share_samples(configuration: Configuration) -> bool:
+    """Return whether a training runs epochs, one graph call each, or a solver, without interruptions."""
     return (
         configuration.runtime.step_class is EpochStep
         and configuration.runtime.device.is_native
-        and rate is not None
-        and not rate.full_batch
-        and stopping.max_seconds is None
+        and configuration.stopping.max_seconds is None
         and not configuration.warm_start
         and not configuration.verbose
         and not (configuration.loss is not None and configuration.loss.in_python)
@@ -105,19 +102,20 @@ class _FoldModel:
     samples: Samples
     step: Any
     data: Data
-    validate: Validate | None
+    validation: Validation | None
 
 
 @dataclass(frozen=True)
 class _Entry:
-    """A candidate on a fold that can be trained in a stack."""
+    """A candidate on a fold with prepared samples; without a member, it is trained by a solver."""
 
     fold: int
     number: int
     progress: Hashable  # key of its state for later calls
     configuration: Configuration
     start: Start
-    member: Member
+    validation: Validation | None
+    member: Member | None
 
 
 class JointTrainer:
@@ -149,12 +147,13 @@ class JointTrainer:
             self._models.clear()
 
     def _entries(self, candidates: Sequence[SearchCandidate], fold: Fold) -> Iterator[_Entry]:
-        """Yield the candidates that can be trained in stacks."""
+        """Yield the candidates that share prepared samples."""
         for number, candidate in enumerate(candidates):
             configuration = candidate.configuration
             if configuration is None or candidate.keys is None:
                 continue
-            key = fold.number, candidate.keys.model
+            rate = configuration.updates.learning_rate
+            key = fold.number, (candidate.keys.model, rate is None or rate.full_batch)
             if key not in self._models:
                 self._models[key] = self._prepared(candidate, fold)
             base = self._models[key]
@@ -162,11 +161,12 @@ class JointTrainer:
             if prepared is not None:
                 start, member = prepared
                 # the rates of a schedule that spans all epochs differ if these are more
-                rates = key_of(configuration.updates.learning_rate)
-                progress = *key, candidate.keys.updates, rates
+                progress = *key, candidate.keys.updates, key_of(rate)
                 known = self._states.get(progress)
-                member = member if known is None else replace(member, state=known)
-                yield _Entry(fold.number, number, progress, configuration, start, member)
+                if member is not None and known is not None:
+                    member = replace(member, state=known)
+                assert base is not None
+                yield _Entry(fold.number, number, progress, configuration, start, base.validation, member)
 
     def _prepared(self, candidate: SearchCandidate, fold: Fold) -> _FoldModel | None:
         """Prepare a model, on the samples of another model if they are equal."""
@@ -185,13 +185,17 @@ class JointTrainer:
         models: list[list[FittedModel | None]] = [[None] * len(candidates) for _ in range(n_folds)]
         by_runtime: dict[Runtime, list[_Entry]] = {}
         for entry in entries:
-            by_runtime.setdefault(entry.configuration.runtime, []).append(entry)
+            if entry.member is None:
+                models[entry.fold - first][entry.number] = _solved(entry)
+            else:
+                by_runtime.setdefault(entry.configuration.runtime, []).append(entry)
         live: dict[tuple[int, Hashable], LiveInference] = {}
         for runtime, own in by_runtime.items():
             if runtime not in self._compilers:
                 self._compilers[runtime] = StackCompiler(runtime.device, runtime.n_jobs)
             try:
-                outcomes = train_together(self._compilers[runtime], [entry.member for entry in own])
+                members = [entry.member for entry in own if entry.member is not None]
+                outcomes = train_together(self._compilers[runtime], members)
             except OrtlearnError:  # raised again, for the user, when the candidates are trained alone
                 continue
             for entry, outcome in zip(own, outcomes, strict=True):
@@ -210,6 +214,19 @@ class JointTrainer:
                 model.inference = live[key].with_weights(state.weights)
                 models[entry.fold - first][entry.number] = model
         return models
+
+
+def _solved(entry: _Entry) -> FittedModel | None:
+    """Return the model that a solver finds; None if it fails, to be trained alone."""
+    start = entry.start
+    configuration = entry.configuration.in_batches(start.problem.updates.batch_size)
+    settings = configuration.loop_settings(configuration.stopping.max_iter)
+    try:
+        return train(configuration, start, settings, entry.validation)
+    except Unfinished as error:
+        raise error.__cause__ or error from None
+    except Exception:  # raised again, for the user, when the candidate is trained alone
+        return None
 
 
 def _bytes(data: Data) -> int:
@@ -247,24 +264,27 @@ def _prepare(candidate: SearchCandidate, fold: Fold) -> _FoldModel | None:
         call = Call(beginning, view, None, None, lambda: random_state, dict)
         samples = given.open(call)
         start = given.start(beginning)
-        if start.from_model or start.problem.updates.in_units or members_of(start.problem) is not None:
+        updates = start.problem.updates
+        if start.from_model or updates.in_units or members_of(start.problem) is not None:
             return None
+        is_chosen = configuration.updates.learning_rate is None
         start, validation = given.validated(call, start, False)
         samples, _ = labelled(start.problem, samples)
         step, data, _ = new_step(configuration, start)
     except Exception:  # raised again, for the user, when the candidate is trained alone
         return None
+    if is_chosen and (validation is not None or not updates.is_solver):
+        return None  # the rate is chosen by held-out samples
     if step.task.graph.statistics or leaf_estimates(configuration, start, step.task, data) is not None:
         return None
     loss, arrays = step.task.objective.loss, [data.X, *(data.features or {}).values()]
     if (loss is not None and loss.in_python) or any(issparse(a) or isinstance(a, Columns) for a in arrays):
         return None
-    validate = None if validation is None else validation.measure
-    return _FoldModel(start, samples.with_checked_weights(), step, data, validate)
+    return _FoldModel(start, samples.with_checked_weights(), step, data, validation)
 
 
-def _as_member(base: _FoldModel, configuration: Configuration) -> tuple[Start, Member] | None:
-    """Return a candidate with the prepared model and its own penalty and updates."""
+def _as_member(base: _FoldModel, configuration: Configuration) -> tuple[Start, Member | None] | None:
+    """Return a candidate with the prepared model and its own penalty and updates; no member for a solver."""
     start, task = base.start, base.step.task
     weight, n_samples = base.samples.sample_weight, start.n_samples
     try:
@@ -273,6 +293,8 @@ def _as_member(base: _FoldModel, configuration: Configuration) -> tuple[Start, M
     except Exception:  # raised again, for the user, when the candidate is trained alone
         return None
     start, updates = replace(start, problem=problem), problem.updates
+    if updates.is_solver:
+        return start, None
     task = task.changed(
         penalty=problem.penalty,
         learning_rate=updates.rule(n_samples, 0),
@@ -280,4 +302,5 @@ def _as_member(base: _FoldModel, configuration: Configuration) -> tuple[Start, M
         clip_norm=updates.clip_norm,
     )
     settings = configuration.loop_settings(configuration.stopping.max_iter)
-    return start, Member(with_anchor(task, start), start.state, base.data, settings, base.validate)
+    validate = None if base.validation is None else base.validation.measure
+    return start, Member(with_anchor(task, start), start.state, base.data, settings, validate)

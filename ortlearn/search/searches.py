@@ -22,9 +22,10 @@ class OrtGridSearchCV(JointSearchMixin, GridSearchCV):
     together: their weights are stacked, and a batch is one step for all of them, on the same samples.
     Parameters, attributes and methods are those of :class:`~sklearn.model_selection.GridSearchCV`, and scores
     are the same up to rounding. With early stopping or ``tol``, candidates leave the graph once they stop.
-    Candidates are trained alone, as in GridSearchCV, if they use a solver (``"LBFGS"``, which ``"auto"``
-    often selects), ``max_seconds``, warm starts, callbacks, sparse features, ``verbose`` or operators that
-    have no batched form, or if their loss becomes non-finite.
+    Candidates with a solver (``"LBFGS"``, which ``"auto"`` often selects) share what is prepared for a model
+    and a fold. Candidates are trained alone, as in GridSearchCV, if they use ``max_seconds``, warm starts,
+    callbacks, sparse features, ``verbose`` or operators that have no batched form, if held-out samples choose
+    their rate, or if their loss becomes non-finite.
 
     Parameters
     ----------
