@@ -18,6 +18,8 @@ __all__ = ["Choice", "best_of", "bounded", "choose", "improves"]
 
 #: Standard errors by which the loss may increase for an earlier candidate of the same family.
 SLACK = 0.25
+#: Standard errors by which the loss of a candidate exceeds the lowest one when it is no longer compared.
+HOPELESS = 3.0
 #: Weight of the uniform distribution that is mixed into probabilities to compare classifiers.
 CHANCE = 0.05
 
@@ -52,10 +54,10 @@ def best_of(
     one-standard-error rule: Breiman, L. et al., "Classification and regression trees", 1984, section 3.4.3).
     """
     weights = weights / weights.sum()
-    with np.errstate(invalid="ignore"):  # infinite losses of both
+    with np.errstate(invalid="ignore"):  # infinite losses of both, or of samples without weight
         gains = losses[0] - losses[1:]
-        means = gains @ weights
-    possible = np.isfinite(losses[1:] @ weights) & (means > (0 if evidence >= 0 else -np.inf))
+        means, is_finite = gains @ weights, np.isfinite(losses[1:] @ weights)
+    possible = is_finite & (means > (0 if evidence >= 0 else -np.inf))
     if not possible.any():
         return None
     best = int(np.argmax(np.where(possible, means, -np.inf)))
@@ -84,14 +86,15 @@ class Choice:
     """Result of a comparison."""
 
     candidate: Candidate
-    means: np.ndarray  # mean losses in the last round: of what was kept before, then of the candidates
+    # Mean losses in the last round: of what was kept before, then of the candidates; infinite if left out.
+    means: np.ndarray
 
 
 def choose(setting: Setting, measure: Measure, rounds: Iterable[Sequence[Candidate]]) -> Choice:
     """Return the candidate that the rule of evidence keeps, the start if no other is shown to be better.
 
     The candidates of each round, which require the same evidence, are compared with the one that is kept
-    after the rounds before.
+    after the rounds before. Candidates that are clearly worse on the first parts are not trained on others.
     """
     choice = Choice(KeptStart(), np.zeros(0))
     start = setting.start.weights
@@ -111,19 +114,30 @@ def _round(
 ) -> tuple[Choice, list[tuple[Any, Any]]]:
     """Return the choice of a round, and scores and errors of the chosen candidate for each part."""
     tried, losses, weights, errors = [], [], [], []
+    left = np.ones(len(candidates) + 1, dtype=bool)
     for parts, before in islice(zip(measure.parts(), scores, strict=True), candidates[0].n_parts):
         rows, wrong, previous, kind = [before[0]], [before[1]], None, None
         with quiet(ConvergenceWarning):
-            for candidate in candidates:
+            for number, candidate in enumerate(candidates, start=1):
+                if not left[number]:
+                    rows.append(None)
+                    wrong.append(before[1])
+                    continue
                 previous, kind = (previous if type(candidate) is kind else None), type(candidate)
                 own, previous = candidate.tried(setting, measure, parts, before[0], previous)
                 rows.append(own)
                 found = None if before[1] is None else getattr(previous, "weights", None)
                 wrong.append(before[1] if found is None else measure.errors(found, parts[1]))
         tried.append(list(zip(rows, wrong, strict=True)))
-        losses.append(np.array([measure.losses(own, parts[1]) for own in rows], dtype=np.float64))
         weights.append(measure.weights(parts[1]))
+        none = np.full(len(weights[-1]), np.inf)
+        measured = [none if own is None else measure.losses(own, parts[1]) for own in rows]
+        losses.append(np.array(measured, dtype=np.float64))
         errors.append(wrong)
+        if before[1] is None:
+            left = _left(np.concatenate(losses, axis=1), np.concatenate(weights))
+        if not left[1:].any():
+            break
     table, of_samples = np.concatenate(losses, axis=1), np.concatenate(weights)
     if errors[0][0] is not None:  # candidates with more errors than the one kept are excluded
         wrong_samples = np.concatenate(errors, axis=1)
@@ -136,4 +150,23 @@ def _round(
     number = 0 if best is None else best + 1
     with np.errstate(invalid="ignore"):  # infinite losses of samples without weight
         means = table @ (of_samples / of_samples.sum())
-    return Choice(chosen, means), [rows[number] for rows in tried]
+    return Choice(chosen, means), [rows[number] for rows in tried] if number else list(scores)
+
+
+def _left(losses: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Return which rows may still have the lowest mean loss, after some of the samples.
+
+    As in Maron, O. and Moore, A. W., "The racing algorithm", Artificial Intelligence Review 11 (1997),
+    193-225, with standard errors of paired differences.
+    """
+    if not weights.any():
+        return np.ones(len(losses), dtype=bool)
+    weights = weights / weights.sum()
+    with np.errstate(invalid="ignore"):  # infinite losses of samples without weight
+        means = losses @ weights
+    is_finite = np.isfinite(means)
+    best = losses[np.argmin(np.where(is_finite, means, np.inf))]
+    for row in np.flatnonzero(is_finite):
+        away = losses[row] - best
+        is_finite[row] = not improves(away @ weights, _standard_error(away, weights), HOPELESS)
+    return is_finite

@@ -119,7 +119,8 @@ def is_seen(configuration: Configuration, start: Start, samples: Samples, again:
 
     Clones are fitted on either half. If they predict their own half better than the other one, by more than
     chance, a model that predicts the samples nearly as well as the clones their own half has seen them. If
-    the clones predict both halves equally well, the comparison cannot tell, and the result is False.
+    the clones predict both halves equally well, the comparison cannot tell, and the result is False. Of
+    labels that are numbers, square roots of losses are compared, too, since few outliers decide on means.
     ``again`` says that the weights are those of an earlier training.
     """
     source = configuration.source
@@ -140,9 +141,11 @@ def is_seen(configuration: Configuration, start: Start, samples: Samples, again:
         if losses is None:
             return False
         inside[kept], outside[left_out] = losses[kept], losses[left_out]
-    weights = weights_of(start.data)
-    overfits = best_of(np.stack([outside, inside]), weights, [None], EVIDENCE_OF_OVERFITTING) is not None
-    return overfits and bool(weights @ (own - (inside + outside) / 2) < 0)
+    weights, views = weights_of(start.data), [np.stack([outside, inside, own])]
+    if classes is None:  # outliers, whose losses are large, do not decide on square roots
+        views.append(np.sqrt(views[0] - views[0].min()))
+    overfits = any(best_of(view[:2], weights, [None], EVIDENCE_OF_OVERFITTING) == 0 for view in views)
+    return overfits and all(weights @ (view[2] - view[:2].mean(axis=0)) < 0 for view in views)
 
 
 def _losses_of_clone(

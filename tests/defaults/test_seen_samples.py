@@ -23,6 +23,7 @@ from sklearn.tree import DecisionTreeRegressor
 
 from ortlearn import OrtGradientForwardBackwardOptimizer, OrtGradientOptimizer
 from ortlearn.conversion import explain
+from ortlearn.exceptions import StartKeptWarning
 
 X, Y = make_friedman1(300, noise=1.0, random_state=0)
 OLD, NEW = (X[:150], Y[:150]), (X[150:], Y[150:])
@@ -48,6 +49,15 @@ def test_fitted_samples_are_recognised(model):
     half = OLD[0][::2], OLD[1][::2]
     assert kept(model, OLD) and kept(model, half)
     assert kept(FrozenEstimator(model), OLD)
+
+
+@pytest.mark.slow
+def test_outliers_do_not_hide_that_samples_are_fitted():
+    labels = OLD[1] + np.where(np.arange(150) == 7, 100, 0)  # one label decides on means of losses
+    model = DecisionTreeRegressor(random_state=0).fit(OLD[0], labels)
+    trainer = OrtGradientOptimizer(model, warm_start=True, random_state=0)
+    with pytest.warns(StartKeptWarning, match="was fitted on these samples"):
+        trainer.fit(OLD[0], labels)
 
 
 @pytest.mark.slow
