@@ -26,8 +26,8 @@ unexport PYTHONDONTWRITEBYTECODE
 
 # Tests run in up to four processes, each with one BLAS and OpenMP thread, as more threads are slower.
 PARALLEL := -q -n auto --maxprocesses 4 --dist worksteal
-test test-slow test-rest test-others: export OMP_NUM_THREADS = 1
-test test-slow test-rest test-others: export OPENBLAS_NUM_THREADS = 1
+test test-slow test-rest test-others test-runtimes: export OMP_NUM_THREADS = 1
+test test-slow test-rest test-others test-runtimes: export OPENBLAS_NUM_THREADS = 1
 
 # uv installs in a third of pip's time; pip does it where uv cannot, as with a proxy that only pip knows.
 install = put() { $(BIN)/python -m uv pip install --quiet --python $(BIN)/python "$$@" || \
@@ -102,7 +102,7 @@ test-runtimes: $(STAMP)
 	@if command -v npm >/dev/null; then for runner in node web; do \
 	    (cd runtimes/$$runner && npm install --ignore-scripts --no-audit --no-fund --no-package-lock --loglevel=error) || exit 1; \
 	    done; else echo "npm is not installed: tests in Node and in a browser are skipped."; fi
-	$(BIN)/python -m pytest -m runtimes tests/runtimes
+	$(BIN)/python -m pytest -m runtimes $(PARALLEL) tests/runtimes
 
 # Tests OpenVINO on the CPU, with onnxruntime-openvino and as a plugin of the newest onnxruntime.
 test-openvino: PYTHON := $(or $(call find_python,3.12 3.11),$(PYTHON))
