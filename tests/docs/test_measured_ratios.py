@@ -29,7 +29,6 @@ def test_rounded_ratios():
     assert min(small["JAX"], linear["JAX"], linear["scikit-learn"]) > 1 and linear["skorch"] < 0.02
     phrases = {
         "README.md": ("a seventh of the time of MLPRegressor", "a tenth of that of torch"),
-        "docs/explanation/epoch_loop.md": ("a seventh of the time of MLPRegressor", "a half to two thirds"),
         "docs/howto/from_torch.md": ("a hundredth of the time of skorch", "about three quarters"),
     }
     for path, parts in phrases.items():
