@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 
 from ..evaluation.data_files import TableParts, column_options
-from ..evaluation.metrics import model_metrics
 from ..evaluation.model_files import load_model
 from ..evaluation.predictions import used_columns
 from ..evaluation.scored_samples import scored_samples
@@ -33,15 +32,13 @@ def run(options: argparse.Namespace) -> dict:
     model = load_model(options.model, options.trust)
     parts = TableParts(options.data, used=used_columns(model), **column_options(options))
     rows = scored_samples(parts, [model], options.label)
-    assert rows.labels is not None
-    metrics = model_metrics(model, rows.labels, rows.predictions[0])
     return {
         "model": options.model,
         "data": options.data,
         "rows": len(rows),
         "task": model.task,
         "unused_columns": model.unused_columns(parts.feature_names),
-        "scores": {name: metric(rows.weights) for name, metric in metrics.items()},
+        "scores": rows.scores(model),
     }
 
 

@@ -25,7 +25,6 @@ from sklearn.base import is_classifier
 from ..estimators import OrtGradientForwardBackwardOptimizer, OrtGradientOptimizer
 from ..evaluation.data_files import Table, TableParts, column_options, read_table
 from ..evaluation.messages import check_installed
-from ..evaluation.metrics import model_metrics
 from ..evaluation.model_files import ONNX, SAVED, SKOPS, load_model
 from ..evaluation.onnx_model import OnnxModel, with_column_names
 from ..evaluation.predictions import Model, explain_values, match_labels, used_columns
@@ -203,10 +202,7 @@ def _scores(model: Model, test: Table | TableParts | None, label: str | None) ->
     """Return the scores on test samples; None if there are none or the model is not fitted."""
     if test is None or label is None or model.task is None or not getattr(model, "is_fitted", True):
         return None
-    found = scored_samples([test] if isinstance(test, Table) else test, [model], label)
-    assert found.labels is not None
-    metrics = model_metrics(model, found.labels, found.predictions[0])
-    return {name: metric(found.weights) for name, metric in metrics.items()}
+    return scored_samples([test] if isinstance(test, Table) else test, [model], label).scores(model)
 
 
 def _fit(trainer: Any, model: Model, rows: Table | TableParts, options: argparse.Namespace) -> None:

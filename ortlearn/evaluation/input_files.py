@@ -76,14 +76,12 @@ def data_files(path: str) -> list[DataFile]:
 
 def _file(path: str) -> DataFile:
     kind = next(kind for kind, suffixes in SUFFIXES.items() if path.lower().endswith(suffixes))
-    if kind == "Arrow" and _begins_as(path, b"\xff\xff\xff\xff"):
-        return _of_arrow_stream(path, path)
+    if kind == "Arrow":
+        with open(path, "rb") as file:
+            is_stream = BEGINNINGS.get(file.read(4), ("",))[0] == "Arrow stream"
+        if is_stream:
+            return _of_arrow_stream(path, path)
     return DataFile(path, path, kind)
-
-
-def _begins_as(path: str, beginning: bytes) -> bool:
-    with open(path, "rb") as file:
-        return file.read(len(beginning)) == beginning
 
 
 def _is_stream(path: str) -> bool:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .data_files import Table
+from .metrics import model_metrics
 from .predictions import Model, Predictions, match_labels
 
 __all__ = ["ScoredSamples", "scored_samples"]
@@ -24,6 +25,12 @@ class ScoredSamples:
 
     def __len__(self) -> int:
         return len(self.weights)
+
+    def scores(self, model: Model) -> dict[str, float]:
+        """Return the metrics of the predictions of the first model; there must be labels."""
+        assert self.labels is not None
+        metrics = model_metrics(model, self.labels, self.predictions[0])
+        return {name: metric(self.weights) for name, metric in metrics.items()}
 
 
 def scored_samples(parts: Iterable[Table], models: Sequence[Model], label: str | None) -> ScoredSamples:
