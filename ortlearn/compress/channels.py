@@ -11,7 +11,7 @@ from onnx import ModelProto, NodeProto, numpy_helper
 from ..graphs.editing import with_fields
 from ..graphs.nodes import attribute
 from ..graphs.view import GraphView
-from .layers import PRODUCTS
+from .layers import PRODUCTS, output_axis
 
 __all__ = ["Channels", "Slice", "find_channels", "without_channels"]
 
@@ -91,8 +91,7 @@ class _Walk:
 
     def channels(self, node: NodeProto) -> Channels:
         """Return the channels of a layer."""
-        axis = 0 if node.op_type == "Conv" or attribute(node, "transB", 0) else 1
-        count = self._stored(node.input[1], axis)
+        count = self._stored(node.input[1], output_axis(node))
         if attribute(node, "group", 1) != 1:
             raise _Obstacle("it has groups")
         if len(node.input) > 2 and node.input[2]:
@@ -116,8 +115,7 @@ class _Walk:
         if kind in PRODUCTS and index == 0 and not attribute(node, "transA", 0):
             if attribute(node, "group", 1) != 1:
                 raise _Obstacle(f"{node.op_type} with groups reads its outputs")
-            axis = 1 if kind == "Conv" or attribute(node, "transB", 0) else 0
-            self._stored(node.input[1], axis, count * width, width)
+            self._stored(node.input[1], 1 - output_axis(node), count * width, width)
             return []
         if kind == "BatchNormalization" and index == 0 and width == 1:
             for other in node.input[1:5]:

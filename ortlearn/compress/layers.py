@@ -11,7 +11,7 @@ from ..graphs.nodes import attribute
 from ..graphs.view import GraphView
 from ..onnx_files.weights import LEARNED
 
-__all__ = ["PASSING", "Layer", "find_layers"]
+__all__ = ["PASSING", "Layer", "find_layers", "output_axis"]
 
 #: Operators that a layer can be quantised with.
 PRODUCTS = ("Conv", "Gemm", "MatMul")
@@ -40,6 +40,15 @@ class Layer:
     def is_added(self) -> bool:
         """Whether a separate node adds the bias."""
         return self.product != self.output
+
+    def by_channel(self, n_axes: int) -> list[int]:
+        """Return the shape in which one number per output channel multiplies the weight."""
+        return [-1 if axis == self.axis else 1 for axis in range(n_axes)]
+
+
+def output_axis(node: NodeProto) -> int:
+    """Return the axis of the output channels in the weight of a product or a convolution."""
+    return 0 if node.op_type == "Conv" or attribute(node, "transB", 0) else 1
 
 
 def find_layers(view: GraphView) -> tuple[dict[str, Layer], dict[str, str]]:
@@ -79,7 +88,11 @@ def _obstacle(view: GraphView, node: NodeProto) -> str:
         attribute(node, "transA", 0) or {attribute(node, "alpha", 1.0), attribute(node, "beta", 1.0)} != {1.0}
     ):
         return "the Gemm has transA, alpha or beta"
-    if len(node.input) > 2 and node.input[2] and not _is_bias(view, node.input[2], _channels(node, weight)):
+    if (
+        len(node.input) > 2
+        and node.input[2]
+        and not _is_bias(view, node.input[2], weight.dims[output_axis(node)])
+    ):
         return "its bias is computed, shared or not one number per channel"
     return ""
 
@@ -87,9 +100,8 @@ def _obstacle(view: GraphView, node: NodeProto) -> str:
 def _layer(view: GraphView, node: NodeProto, name: str) -> Layer:
     """Return the layer of a node."""
     weight = view.initializers[node.input[1]]
-    axis = 0 if node.op_type == "Conv" or attribute(node, "transB", 0) else 1
     output = product = node.output[0]
-    bias = node.input[2] if len(node.input) > 2 else ""
+    bias = "".join(node.input[2:])
     following = _only_reader(view, output)
     if node.op_type == "MatMul" and following is not None and following.op_type == "Add":
         other = following.input[1 - list(following.input).index(output)]
@@ -98,16 +110,13 @@ def _layer(view: GraphView, node: NodeProto, name: str) -> Layer:
     end, following = product, _only_reader(view, product)
     if following is not None and following.op_type in ACTIVATIONS:
         end = following.output[0]
-    return Layer(name, node.op_type, node.input[0], node.input[1], axis, output, product, end, bias)
+    source, own, axis = node.input[0], node.input[1], output_axis(node)
+    return Layer(name, node.op_type, source, own, axis, output, product, end, bias)
 
 
 def _only_reader(view: GraphView, name: str) -> NodeProto | None:
     """Return the only node that reads a tensor."""
     return view.readers[name][0] if view.read_once(name) and name not in view.captured else None
-
-
-def _channels(node: NodeProto, weight: TensorProto) -> int:
-    return weight.dims[0 if node.op_type == "Conv" or attribute(node, "transB", 0) else 1]
 
 
 def _is_stored(view: GraphView, name: str) -> bool:

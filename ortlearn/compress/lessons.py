@@ -118,7 +118,8 @@ class Lesson:
         model = self.model(X)
         if is_fitted(model):
             return model
-        fitted = fit_clone(model, X, y, shapes_only=True, random_state=check_random_state(0))
+        seeds, classes = check_random_state(0), self.teachers.classes
+        fitted = fit_clone(model, X, y, shapes_only=True, random_state=seeds, classes=classes)
         plain = {k: v for k, v in model.get_params().items() if isinstance(v, int | float | str | tuple)}
         return fitted.set_params(**plain)  # not those of a single iteration
 

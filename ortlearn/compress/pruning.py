@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
+from sklearn.compose import TransformedTargetRegressor
 from sklearn.ensemble import BaseEnsemble
 from sklearn.feature_selection import SelectFromModel
 from sklearn.neural_network import MLPClassifier, MLPRegressor
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.tree import BaseDecisionTree
 from sklearn.utils.validation import check_is_fitted
 
 from ..exceptions import ConversionError
 from ..onnx_files.loading import is_onnx_source
 from ..preprocessing.estimator_checks import is_trainer
-from ..preprocessing.initial_fit import after_steps, final_step
 from .files import File, as_file, check_not_empty, split_samples
 from .results import Compressed, report
 from .teachers import unseen_by_members
@@ -57,7 +58,8 @@ def prune(
       front of a model that is fitted on them; scale the features first.
 
     If X are the samples of the fit of a forest, trees are judged by those that they have not drawn, and all
-    leaves that stay get new values, which correct the forest. The model may be the last step of a pipeline.
+    leaves that stay get new values, which correct the forest. The model may be inside of pipelines and of a
+    ``TransformedTargetRegressor``.
 
     Parameters
     ----------
@@ -125,29 +127,70 @@ def prune(
     if not is_onnx_source(model):
         check_is_fitted(model)
     check_not_empty(X)
-    shrink, size, parts = _kind(model, leaves)
-    known = unseen_by_members(model, X)
+    last, put_back = _inside(model)
+    shrink, size, parts = _kind(last, leaves)
+    known = unseen_by_members(last, _samples_inside(model, X, y)[0])
     own = () if known is None else (known,)
     (X_fit, y_fit, *own), (X_test, y_test, *_) = split_samples(X, y, held_out, random_state, *own)
     if max_loss is not None:
         parts_of_fit = split_samples(X_fit, y_fit, 0.2, random_state, *own)
         (X_fit, y_fit, *own), (X_choice, y_choice, *_) = parts_of_fit
-    options = {"max_iter": max_iter, "batch_size": batch_size, "random_state": random_state}
-    training = Training(steps, options, eta0, *own)
-    small = model
-    if max_loss is None:
-        small = shrink(model, X_fit, y_fit, sparsity, training)
-    else:
+    training = Training(
+        steps, {"max_iter": max_iter, "batch_size": batch_size, "random_state": random_state}, eta0
+    )
+    given = _samples_inside(model, X_fit, y_fit)
+
+    def shrunk(share: float) -> Any:
+        return shrink(last, *given, share, training, *own)
+
+    small = last if sparsity is None else shrunk(sparsity)
+    if max_loss is not None:
         before = _score(model, X_choice, y_choice)
         for share in SHARES:
-            found = shrink(model, X_fit, y_fit, share, training)
-            if not before - _score(found, X_choice, y_choice) <= max_loss:
+            found = shrunk(share)
+            if not before - _score(put_back(found), X_choice, y_choice) <= max_loss:
                 break
             small = found
+    layers = {parts: f"{size(last)} -> {size(small)}"}
+    small = put_back(small)
     (old, X_old), (new, X_new) = (as_file(one, X_test, fused=True) for one in (model, small))
-    layers = {parts: f"{size(model)} -> {size(small)}"}
     made = None if is_onnx_source(model) else small
     return report([(File(old), X_old)], File(new), (X_new, y_test), random_state, layers=layers, model=made)
+
+
+def _inside(model: Any) -> tuple[Any, Callable[[Any], Any]]:
+    """Return the model that predicts, inside of others, and the function that puts another in its place."""
+    if isinstance(model, Pipeline):
+        name, step = model.steps[-1]
+        last, put_back = _inside(step)
+
+        def with_step(small: Any) -> Any:
+            found, own = copy.copy(model), put_back(small)
+            own = own.steps if isinstance(own, Pipeline) and last is step else [(name, own)]
+            found.steps = [*model.steps[:-1], *own]
+            return found
+
+        return last, with_step
+    if isinstance(model, TransformedTargetRegressor):
+        last, put_back = _inside(model.regressor_)
+
+        def with_regressor(small: Any) -> Any:
+            found = copy.copy(model)
+            found.regressor_ = put_back(small)
+            return found.set_params(regressor=clone(found.regressor_))
+
+        return last, with_regressor
+    return model, lambda small: small
+
+
+def _samples_inside(model: Any, X: Any, y: Any) -> tuple[Any, Any]:
+    """Return samples and targets as the model inside of others takes them."""
+    if isinstance(model, Pipeline):
+        return _samples_inside(model.steps[-1][1], model[:-1].transform(X) if len(model.steps) > 1 else X, y)
+    if isinstance(model, TransformedTargetRegressor):
+        inner = model.transformer_.transform(np.reshape(y, (len(y), -1)))
+        return _samples_inside(model.regressor_, X, inner.ravel() if np.ndim(y) == 1 else inner)
+    return X, y
 
 
 def _score(model: Any, X: Any, y: Any) -> float:
@@ -156,10 +199,9 @@ def _score(model: Any, X: Any, y: Any) -> float:
     return next(iter(File(file).metrics(samples, y).values()))(np.ones(len(y)))
 
 
-def _kind(model: Any, leaves: bool) -> tuple[Callable, Callable, str]:
+def _kind(last: Any, leaves: bool) -> tuple[Callable, Callable, str]:
     """Return the function that shrinks a model, the one that returns its size, and what is counted."""
-    last = final_step(model)
-    if is_onnx_source(model) or isinstance(last, MLPClassifier | MLPRegressor):
+    if is_onnx_source(last) or isinstance(last, MLPClassifier | MLPRegressor):
         return fewer_units, units, "hidden units"
     forest = isinstance(getattr(last, "estimators_", None), list) and isinstance(last, BaseEnsemble)
     if isinstance(last, BaseDecisionTree) or (leaves and forest and hasattr(last, "ccp_alpha")):
@@ -171,21 +213,19 @@ def _kind(model: Any, leaves: bool) -> tuple[Callable, Callable, str]:
     how = " by leaves" if leaves else ""
     raise ConversionError(
         f"{type(last).__name__} cannot be pruned{how}: networks, forests, bagging, "
-        "decision trees and linear models can, also as the last step of a pipeline, and ONNX files of "
+        "decision trees and linear models can, also inside of pipelines, and ONNX files of "
         "networks. Distil other models."
     )
 
 
 def _features(model: Any) -> str:
     """Return the number of features of a linear model."""
-    return str(np.shape(final_step(model).coef_)[-1])
+    last = model[-1] if isinstance(model, Pipeline) else model
+    return str(np.shape(last.coef_)[-1])
 
 
 def _fewer_features(model: Any, X: Any, y: Any, share: float, training: Any) -> Any:
     """Keep the features with the largest coefficients, and fit a model on them."""
-    last, samples = final_step(model), after_steps(model, X)
-    count = max(1, round(np.shape(last.coef_)[-1] * (1 - share)))
-    selector = SelectFromModel(last, prefit=True, threshold=-np.inf, max_features=count).fit(samples)
-    fitted = clone(last).fit(selector.transform(samples), y)
-    before = [] if last is model else [step for _, step in model.steps[:-1]]
-    return make_pipeline(*before, selector, fitted)
+    count = max(1, round(np.shape(model.coef_)[-1] * (1 - share)))
+    selector = SelectFromModel(model, prefit=True, threshold=-np.inf, max_features=count).fit(X)
+    return make_pipeline(selector, clone(model).fit(selector.transform(X), y))

@@ -161,8 +161,8 @@ class _Writer:
         """Return the nearest levels of a weight."""
         levels, array = self.plan.weights[layer.weight], self.view.value(layer.weight)
         assert array is not None
-        shape = [-1 if axis == layer.axis else 1 for axis in range(array.ndim)]
-        found = np.rint(array.astype(np.float64) / levels.scale.astype(np.float64).reshape(shape))
+        scale = levels.scale.astype(np.float64).reshape(layer.by_channel(array.ndim))
+        found = np.rint(array.astype(np.float64) / scale)
         return np.clip(found, levels.low, levels.high).astype(np.int8)
 
     def _bias(self, layer: Layer) -> str:
@@ -218,8 +218,7 @@ class _TrainableWriter(_Writer):
         if levels.high < RANGES[TensorProto.INT8][1]:  # the node below rounds to all of int8
             array = self.view.value(name)
             assert array is not None
-            shape = [-1 if axis == layer.axis else 1 for axis in range(array.ndim)]
-            wide = op.Reshape(scale, shape)
+            wide = op.Reshape(scale, layer.by_channel(array.ndim))
             value = op.Max(op.Min(value, op.Mul(wide, float(levels.high))), op.Mul(wide, float(levels.low)))
         zero = self._stored(f"{name}_zero_point", levels.zero)
         quantised = op.QuantizeLinear(value, scale, zero, axis=layer.axis)

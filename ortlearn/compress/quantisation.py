@@ -133,11 +133,10 @@ def quantize(
     chosen = quantiser.without(keep_float)
     new = File(quantiser.quantised(chosen))
     if max_loss is not None:
-        metrics = [next(iter(part.metrics(X_test, y_test).items())) for part in (old, new)]
         ones = np.ones(_num_samples(X_test))
-        before = metrics[0][1](ones)
+        metric, before = next(iter(old.metrics(X_test, y_test).items()))
         order = None
-        while chosen.layers and not before - new.metrics(X_test, y_test)[metrics[0][0]](ones) <= max_loss:
+        while chosen.layers and not before(ones) - new.metrics(X_test, y_test)[metric](ones) <= max_loss:
             order = quantiser.by_sensitivity(chosen) if order is None else order
             name = order.pop(0)
             chosen = chosen.without([name])

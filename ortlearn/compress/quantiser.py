@@ -149,31 +149,27 @@ class Quantiser:
         trainable = to_trainable(self.model, forced_task="classification" if forced and wide else None)
         graph = ScoreGraph.of(trainable)
         inner, _ = find_layers(GraphView(graph.model))
-        reached = {name: layer for name, layer in plan.layers.items() if name in inner}
-        part = replace(
-            plan,
-            layers={
-                name: _before_activation(inner[name]) if layer.end == layer.product else inner[name]
-                for name, layer in reached.items()
-            },
-        )
-        rounded, logs = write_trainable(graph.model, part)
-        weights = (
-            [] if settings.grade == "scales" else [trainable.original_names[n] for n in trainable.trained]
-        )
+        reached = {
+            name: _before_activation(inner[name]) if layer.end == layer.product else inner[name]
+            for name, layer in plan.layers.items()
+            if name in inner
+        }
+        rounded, logs = write_trainable(graph.model, replace(plan, layers=reached))
         targets = self._answers(graph) if self.y is None else graph.one_hot(self.y, graph.classes)
         held = {tensor.name for tensor in rounded.graph.initializer}
+        weights = [name for n in trainable.trained if (name := trainable.original_names[n]) in held]
+        weights = [] if settings.grade == "scales" else weights
         found = fit_answers(
             graph.with_loss(rounded, [Term()]),
             self.X,
             targets,
-            [*(name for name in weights if name in held), *logs],
+            [*weights, *logs],
             learning_rate=LearningRateAdam(eta0=settings.eta0, schedule="cosine"),
             max_iter=settings.max_iter,
             batch_size=settings.batch_size,
             random_state=settings.seed,
         )
-        return set_initializers(self.model, {name: found[name] for name in weights if name in found}), Plan(
+        return set_initializers(self.model, {name: found[name] for name in weights}), Plan(
             plan.layers, _scaled(plan.weights, found), _scaled(plan.activations, found)
         )
 

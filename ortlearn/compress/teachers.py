@@ -15,10 +15,10 @@ from ..comparison.measures import folds
 from ..evaluation.bootstrap import Bootstrap
 from ..evaluation.onnx_model import are_probabilities
 from ..exceptions import OrtlearnError
-from ..models import fitted_part
 from ..models.capabilities import Bags, capability_of
 from ..onnx_files.loading import is_onnx_source, load_onnx
-from ..preprocessing.initial_fit import after_steps, final_step
+from ..preprocessing.estimator_checks import last_step
+from ..preprocessing.initial_fit import after_steps
 from .files import File, as_file
 from .objectives import label_columns
 
@@ -74,12 +74,12 @@ class Teachers:
         Members of a bagged ensemble answer for samples that they were not fitted on; other estimators are
         fitted again on parts of the samples. The second result is False if some teacher is neither.
         """
-        found = [self._unseen(model, X, y, n_folds, seed) for model in self.models]
-        plain = [
-            self.of_model(model, X) if own is None else own
-            for model, own in zip(self.models, found, strict=True)
-        ]
-        return np.mean(plain, axis=0), all(own is not None for own in found)
+        found, known = list[np.ndarray](), True
+        for model in self.models:
+            own = self._unseen(model, X, y, n_folds, seed)
+            known = known and own is not None
+            found.append(self.of_model(model, X) if own is None else own)
+        return np.mean(found, axis=0), known
 
     def _unseen(self, model: Any, X: Any, y: Any, n_folds: int, seed: int) -> np.ndarray | None:
         if isinstance(model, File):
@@ -148,9 +148,9 @@ def cross_fitted_answers(
 
 def unseen_by_members(model: Any, X: Any) -> np.ndarray | None:
     """Return whether each member of a bagged ensemble has not seen a sample; None if that is not known."""
-    last = fitted_part(model)
-    bags = capability_of(last, Bags)
-    if bags is None or last is not final_step(model):
+    last = last_step(model)
+    bags = None if last is None else capability_of(last, Bags)
+    if bags is None:
         return None
     try:
         drawn = bags.drawn(last, np.asarray(after_steps(model, X), dtype=np.float32))
@@ -166,7 +166,7 @@ def _out_of_bag(model: Any, X: Any) -> np.ndarray | None:
         return None
     weights = np.where(unseen.any(axis=1, keepdims=True), unseen, 1.0)
     weights /= weights.sum(axis=1, keepdims=True)
-    answers = member_answers(final_step(model), np.asarray(after_steps(model, X), dtype=np.float64))
+    answers = member_answers(last_step(model), np.asarray(after_steps(model, X), dtype=np.float64))
     return np.asarray(sum(own[:, None] * found for own, found in zip(weights.T, answers, strict=True)))
 
 

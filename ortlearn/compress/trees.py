@@ -11,12 +11,11 @@ from sklearn.base import is_classifier
 from sklearn.linear_model import RidgeCV
 from sklearn.tree import BaseDecisionTree
 
-from ..preprocessing.initial_fit import after_steps, final_step
 from .objectives import label_columns
 from .subtrees import Collapses, without_subtrees
 from .teachers import member_answers
 
-__all__ = ["fewer_leaves", "fewer_trees", "n_leaves", "n_trees", "set_parameter"]
+__all__ = ["fewer_leaves", "fewer_trees", "n_leaves", "n_trees"]
 
 #: Strengths of the ridge penalty that are compared, and most samples that leaves are fitted on.
 ALPHAS, MOST = np.geomspace(1e-3, 1e2, 16), 2000
@@ -24,54 +23,41 @@ ALPHAS, MOST = np.geomspace(1e-3, 1e2, 16), 2000
 
 def n_trees(model: Any) -> str:
     """Return the number of trees of an ensemble."""
-    return str(len(final_step(model).estimators_))
+    return str(len(model.estimators_))
 
 
 def n_leaves(model: Any) -> str:
     """Return the number of leaves of a tree, or of all trees of an ensemble."""
-    return str(_count(_trees(final_step(model))))
+    return str(_count(_trees(model)))
 
 
-def set_parameter(model: Any, name: str, value: Any) -> Any:
-    """Return a model with a parameter of its last step set."""
-    own = f"{model.steps[-1][0]}__{name}" if final_step(model) is not model else name
-    return model.set_params(**{own: value})
-
-
-def fewer_trees(model: Any, X: Any, y: Any, share: float, training: Any) -> Any:
+def fewer_trees(model: Any, X: Any, y: Any, share: float, training: Any, unseen: Any = None) -> Any:
     """Keep the trees whose mean is best, chosen one after the other, with new values of their leaves."""
-    model, unseen = copy.deepcopy(model), training.unseen
-    last, samples = final_step(model), np.asarray(after_steps(model, X))
-    chosen = _chosen(last, samples, y, unseen, max(1, round(len(last.estimators_) * (1 - share))))
-    _keep(last, chosen)
-    if unseen is not None:
-        _fit_leaves(last, samples, y, unseen[:, chosen], training.options["random_state"])
-    return set_parameter(model, "n_estimators", len(chosen))
+    model, samples = copy.deepcopy(model), np.asarray(X)
+    unseen = _keep(model, samples, y, unseen, max(1, round(len(model.estimators_) * (1 - share))))
+    _fit_leaves(model, samples, y, unseen, training.options["random_state"])
+    return model
 
 
-def fewer_leaves(model: Any, X: Any, y: Any, share: float, training: Any) -> Any:
+def fewer_leaves(model: Any, X: Any, y: Any, share: float, training: Any, unseen: Any = None) -> Any:
     """Remove the subtrees whose splits decrease the impurity least per leaf, of all trees together.
 
     The strength of the minimal cost-complexity pruning (Breiman et al., 1984, section 3.3) is the lowest that
     leaves as few leaves as wanted. Of an ensemble the square root of the share of leaves is that of the trees
     that are kept, and the leaves get new values.
     """
-    model, unseen = copy.deepcopy(model), training.unseen
-    last, samples = final_step(model), np.asarray(after_steps(model, X))
-    wanted = max(1, round(_count(_trees(last)) * (1 - share)))
-    is_forest = _trees(last)[0] is not last
-    if is_forest and share:
-        chosen = _chosen(last, samples, y, unseen, int(np.ceil(len(last.estimators_) * np.sqrt(1 - share))))
-        _keep(last, chosen)
-        unseen = unseen if unseen is None else unseen[:, chosen]
-        model = set_parameter(model, "n_estimators", len(chosen))
-    collapses = [Collapses.of(tree.tree_) for tree in _trees(last)]
-    strength = _strength(collapses, _count(_trees(last)) - wanted)
-    for tree, found in zip(_trees(last), collapses, strict=True):
+    model, samples = copy.deepcopy(model), np.asarray(X)
+    wanted = max(1, round(_count(_trees(model)) * (1 - share)))
+    if is_forest := share > 0 and not isinstance(model, BaseDecisionTree):
+        count = int(np.ceil(len(model.estimators_) * np.sqrt(1 - share)))
+        unseen = _keep(model, samples, y, unseen, count)
+    collapses = [Collapses.of(tree.tree_) for tree in _trees(model)]
+    strength = _strength(collapses, _count(_trees(model)) - wanted)
+    for tree, found in zip(_trees(model), collapses, strict=True):
         tree.tree_ = without_subtrees(tree.tree_, found.strengths <= strength)
-    if is_forest and share and unseen is not None:
-        _fit_leaves(last, samples, y, unseen, training.options["random_state"])
-    return set_parameter(model, "ccp_alpha", strength)
+    if is_forest:
+        _fit_leaves(model, samples, y, unseen, training.options["random_state"])
+    return model.set_params(ccp_alpha=strength)
 
 
 def _trees(last: Any) -> list[Any]:
@@ -91,8 +77,8 @@ def _strength(collapses: list[Collapses], surplus: int) -> float:
     return float(strengths[order][last]) * (1 + 1e-9) if surplus > 0 else 0.0  # above rounding errors
 
 
-def _chosen(last: Any, samples: np.ndarray, y: Any, unseen: np.ndarray | None, count: int) -> list[int]:
-    """Return the trees whose mean has the lowest squared error, chosen one after the other.
+def _keep(last: Any, samples: np.ndarray, y: Any, unseen: Any, count: int) -> np.ndarray | None:
+    """Keep the trees whose mean has the lowest squared error, and return what they have not seen.
 
     The error of a mean is the mean of the covariances of errors of its members (Zhou, Z.-H. et al.,
     "Ensembling neural networks: many could be better than all", 2002), of samples that neither has seen.
@@ -106,24 +92,22 @@ def _chosen(last: Any, samples: np.ndarray, y: Any, unseen: np.ndarray | None, c
         change[order] = np.inf
         order.append(int(np.argmin(change)))
         change += 2 * covariances[order[-1]]
-    return sorted(order)
-
-
-def _keep(last: Any, chosen: list[int]) -> None:
-    """Keep some members of an ensemble."""
+    order.sort()
     for name in ("estimators_", "estimators_features_"):
         if hasattr(last, name):
-            setattr(last, name, [getattr(last, name)[i] for i in chosen])
+            setattr(last, name, [getattr(last, name)[i] for i in order])
+    last.set_params(n_estimators=count)
+    return None if unseen is None else unseen[:, order]
 
 
-def _fit_leaves(last: Any, samples: np.ndarray, y: Any, unseen: np.ndarray, seed: int) -> None:
+def _fit_leaves(last: Any, samples: np.ndarray, y: Any, unseen: Any, seed: int) -> None:
     """Change the values of all leaves together by ridge regression of errors for unseen samples.
 
     The global refinement of Ren, S. et al. ("Global refinement of random forest", CVPR 2015), towards the
     values of the trees, with the strength of the lowest leave-one-out error. The predictions that it corrects
     are those of the trees that have not seen a sample.
     """
-    if not hasattr(last, "apply"):  # bagging of any models
+    if unseen is None or not hasattr(last, "apply"):  # bagging of any models
         return
     trees = [tree.tree_ for tree in last.estimators_]
     ends = np.cumsum([tree.node_count for tree in trees])

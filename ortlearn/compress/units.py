@@ -14,7 +14,6 @@ from ..differentiation import gradient_of_loss
 from ..exceptions import ConversionError
 from ..graphs import initializer_arrays
 from ..onnx_files.loading import is_onnx_source, load_onnx
-from ..preprocessing.initial_fit import final_step
 from ..runtime.deployment import deployed_session
 from ..trainable.conversion import to_trainable
 from .channels import Channels, find_channels, without_channels
@@ -22,7 +21,6 @@ from .files import File
 from .lessons import Answers, Lesson
 from .objectives import LOSS, ScoreGraph, Term, label_columns
 from .teachers import Teachers
-from .trees import set_parameter
 
 __all__ = ["Training", "fewer_units", "importance", "units"]
 
@@ -32,31 +30,36 @@ BATCH, ALPHA = 50, 0.5
 
 @dataclass(frozen=True)
 class Training:
-    """Training of a network between the steps of its pruning, and what members have not seen."""
+    """Training of a network between the steps of its pruning."""
 
     steps: int
     options: Mapping[str, Any]
     eta0: float
-    unseen: np.ndarray | None = None  # whether a member of an ensemble has not seen a sample
 
 
 def units(model: Any) -> str:
     """Return the numbers of units of each hidden layer, or of channels."""
     if is_onnx_source(model):
         return ", ".join(str(group.count) for group in find_channels(load_onnx(model))[0])
-    return ", ".join(str(coef.shape[1]) for coef in final_step(model).coefs_[:-1])
+    return ", ".join(str(coef.shape[1]) for coef in model.coefs_[:-1])
 
 
 def fewer_units(model: Any, X: Any, y: Any, share: float, training: Training) -> Any:
     """Remove units in steps, and train after each, on labels and on answers of the whole network."""
     teachers = Teachers([model], X, y)
-    model = load_onnx(model) if is_onnx_source(model) else model
+    is_file = is_onnx_source(model)
+    model = load_onnx(model) if is_file else model
+    forced = "classification" if is_file and teachers.classes is not None else None
     own, total = teachers.answers(X), 0
     for step in range(1, training.steps + 1):
-        graph, groups, samples = _hidden(model, X, teachers)
+        trainable = to_trainable(model, X=None if is_file else X, forced_task=forced)
+        graph = ScoreGraph.of(trainable)
+        groups, others = find_channels(graph.model)
+        if not groups:
+            raise ConversionError(f"The network has no units or channels that can be removed: {others}.")
         total = total or sum(group.count for group in groups)
         left = max(len(groups), round(total * (1 - share * step / training.steps)))
-        kept = _most_important(importance(graph, groups, samples, y), left)
+        kept = _most_important(importance(graph, groups, X, y), left)
         small = _without(model, groups, kept)
         lesson = Lesson(teachers, small, 1.0, 0.0, training.options, training.eta0)
         fitted, file, _ = lesson.taught(
@@ -64,24 +67,6 @@ def fewer_units(model: Any, X: Any, y: Any, share: float, training: Training) ->
         )
         model = file if fitted is None else fitted
     return model
-
-
-def _hidden(model: Any, X: Any, teachers: Teachers) -> tuple[ScoreGraph, list[Channels], Any]:
-    """Return the graph of the scores, its channels, and its samples."""
-    is_file = is_onnx_source(model)
-    forced = "classification" if is_file and teachers.classes is not None else None
-    trainable = to_trainable(model, X=None if is_file else X, forced_task=forced)
-    graph, steps = ScoreGraph.of(trainable), trainable.entry.sklearn_steps
-    groups, left = find_channels(graph.model)
-    if not is_file:  # a pipeline may have other products
-        origins = {
-            trainable.original_names[name]: trainable.parameters[name].expression
-            for name in trainable.trained
-        }
-        groups = [group for group in groups if (origins.get(group.name) or "").startswith("coefs_")]
-    if not groups:
-        raise ConversionError(f"The network has no units or channels that can be removed: {left}.")
-    return graph, groups, X if steps is None else steps.transform(X)
 
 
 def importance(graph: ScoreGraph, groups: Sequence[Channels], X: Any, y: Any) -> list[np.ndarray]:
@@ -122,8 +107,7 @@ def _without(model: Any, groups: Sequence[Channels], kept: Sequence[np.ndarray])
     if isinstance(model, ModelProto):
         return without_channels(model, groups, kept)
     model = copy.deepcopy(model)
-    last = final_step(model)
     for i, own in enumerate(kept):
-        last.coefs_[i], last.intercepts_[i] = last.coefs_[i][:, own], last.intercepts_[i][own]
-        last.coefs_[i + 1] = last.coefs_[i + 1][own]
-    return set_parameter(model, "hidden_layer_sizes", tuple(len(own) for own in kept))
+        model.coefs_[i], model.intercepts_[i] = model.coefs_[i][:, own], model.intercepts_[i][own]
+        model.coefs_[i + 1] = model.coefs_[i + 1][own]
+    return model.set_params(hidden_layer_sizes=tuple(len(own) for own in kept))

@@ -175,6 +175,14 @@ def test_answers_are_calibrated_on_unseen_samples(forest):
     assert heat < 0.8 and own[0] < own[1]
 
 
+def test_a_class_that_the_teacher_never_answers():
+    """The student has the classes of the teacher, also for answers without some of them."""
+    teacher = LogisticRegression(max_iter=500).fit(X, NAMES[y])
+    data = X[teacher.predict(X) != "c"][:100]
+    found = distill(teacher, "linear", data, extra=0, max_iter=3)
+    assert found.model.classes_.tolist() == ["a", "b", "c"]
+
+
 def test_more_samples_keep_types_and_ranges():
     frame = pd.DataFrame({"n": X[:, 0], "i": np.arange(500), "b": X[:, 1] > 0, "c": NAMES[y]})
     drawn = more_samples(frame, 300, np.random.RandomState(0))

@@ -7,16 +7,17 @@ import pytest
 from onnx import checker, numpy_helper, parser
 from sklearn.base import clone
 from sklearn.cluster import KMeans
+from sklearn.compose import TransformedTargetRegressor, make_column_transformer
 from sklearn.datasets import load_breast_cancer, load_digits, make_friedman1
 from sklearn.ensemble import BaggingClassifier, RandomForestClassifier, RandomForestRegressor
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.metrics import log_loss
 from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import MinMaxScaler, StandardScaler
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
-from ortlearn.compress import prune, quantize
+from ortlearn.compress import distill, prune, quantize
 from ortlearn.compress.channels import find_channels, without_channels
 from ortlearn.compress.objectives import ScoreGraph
 from ortlearn.compress.subtrees import Collapses
@@ -122,6 +123,34 @@ def test_features(model):
     assert (
         found.model[-1].coef_.shape[-1] == 3 and found.layers == {"features": "12 -> 3"} and found.loss < 0.02
     )
+
+
+def test_models_inside_of_others():
+    """A part of nested pipelines is replaced; their other steps, and the given model, stay as they are."""
+    data, target = make_friedman1(200, random_state=0)
+    target = np.exp(target / 10)
+    columns = make_column_transformer((StandardScaler(), [0, 1, 2, 3, 4]), (MinMaxScaler(), [5, 6, 7]))
+    forest = RandomForestRegressor(12, random_state=0)
+    inner = TransformedTargetRegressor(forest, func=np.log, inverse_func=np.exp)
+    model = make_pipeline(columns, make_pipeline(StandardScaler(), inner)).fit(data, target)
+    found = prune(model, data, target, sparsity=0.5)
+    small, whole = found.model[-1][-1], model[-1][-1]
+    assert found.layers == {"trees": "12 -> 6"} and found.loss < 0.15
+    assert len(small.regressor_.estimators_) == small.regressor.n_estimators == 6
+    assert len(whole.regressor_.estimators_) == whole.regressor.n_estimators == 12
+    samples = model[-1][:-1].transform(model[:-1].transform(data))
+    alone = prune(whole.regressor_, samples, np.log(target), sparsity=0.5).model
+    np.testing.assert_allclose(np.log(found.model.predict(data)), alone.predict(samples), rtol=1e-9)
+
+
+@pytest.mark.slow
+def test_a_distilled_regressor_is_pruned_and_quantised():
+    data, target = make_friedman1(300, random_state=0)
+    teacher = RandomForestRegressor(20, random_state=0).fit(data, target)
+    student = distill(teacher, "mlp:16", data, target, alpha=0.5, extra=0, max_iter=30, eta0=0.02).model
+    found = prune(student, data, target, sparsity=0.5, **FAST | {"max_iter": 15})
+    assert found.model[-1].regressor.hidden_layer_sizes == (8,) and found.loss < 0.2
+    assert quantize(found.model, data, target).scores["r2"]["difference"]["value"] > -0.05
 
 
 NETWORK = """<ir_version: 8, opset_import: ["": 17]> g (float[N,1,8,8] image) => (float[N,10] score)
