@@ -220,8 +220,7 @@ def _kind(last: Any, leaves: bool) -> tuple[Callable, Callable, str]:
 
 def _features(model: Any) -> str:
     """Return the number of features of a linear model."""
-    last = model[-1] if isinstance(model, Pipeline) else model
-    return str(np.shape(last.coef_)[-1])
+    return str(np.shape((model[-1] if isinstance(model, Pipeline) else model).coef_)[-1])
 
 
 def _fewer_features(model: Any, X: Any, y: Any, share: float, training: Any) -> Any:

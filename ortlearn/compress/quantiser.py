@@ -77,6 +77,8 @@ class Quantiser:
         self.layers, self.left = find_layers(self.view)
         if not self.layers:
             reasons = "; ".join(f"{name}: {text}" for name, text in list(self.left.items())[:6])
+            if any(node.op_type == "DequantizeLinear" for node in self.view.nodes):
+                reasons = f"It is quantised already: pass the float model. {reasons}"
             raise ConversionError(
                 "The model has no linear layer or convolution that can be quantised. Its operators are "
                 f"{sorted({node.op_type for node in self.view.nodes})}. {reasons}"
@@ -88,8 +90,7 @@ class Quantiser:
         )
 
     def _weights(self) -> dict[str, Levels]:
-        last, found = LAST[self.settings.to], {}
-        last = min(last, REDUCED) if self.settings.reduce_range else last
+        last, found = min(LAST[self.settings.to], REDUCED if self.settings.reduce_range else 127), {}
         for name, layer in self.layers.items():
             array = self.view.value(name)
             assert array is not None
@@ -138,8 +139,7 @@ class Quantiser:
         model = self.model
         if self.settings.grade != "calibration":
             model, plan = self._trained(plan)
-        result = write_quantised(model, plan)
-        return with_interface(result, self.file)
+        return with_interface(write_quantised(model, plan), self.file)
 
     def _trained(self, plan: Plan) -> tuple[ModelProto, Plan]:
         """Return the model and the plan with trained weights and scales."""

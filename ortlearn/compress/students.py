@@ -18,7 +18,7 @@ from sklearn.utils.validation import _num_samples
 
 __all__ = ["joined", "more_samples", "student_of_size"]
 
-_SIZE = re.compile(r"linear|mlp:(\d+(?:,\d+)*)|trees:(\d+)x(\d+)")
+_SIZE = re.compile(r"linear|mlp:([1-9]\d*(?:,[1-9]\d*)*)|trees:([1-9]\d*)x([1-9]\d*)")
 #: Neighbours to interpolate with, and the noise of smoothed samples as a share of the standard deviation.
 NEIGHBOURS, NOISE = 5, 0.4
 

@@ -56,7 +56,8 @@ def fewer_units(model: Any, X: Any, y: Any, share: float, training: Training) ->
         graph = ScoreGraph.of(trainable)
         groups, others = find_channels(graph.model)
         if not groups:
-            raise ConversionError(f"The network has no units or channels that can be removed: {others}.")
+            reason = others or "it has no product or convolution with stored weights; distil it instead"
+            raise ConversionError(f"The network has no units or channels that can be removed: {reason}.")
         total = total or sum(group.count for group in groups)
         left = max(len(groups), round(total * (1 - share * step / training.steps)))
         kept = _most_important(importance(graph, groups, X, y), left)

@@ -223,8 +223,9 @@ def test_bad_input(forest):
     ):
         with pytest.raises(ValueError, match=message):
             distill(forest, "mlp:8", X, NAMES[y], **options)
-    with pytest.raises(ValueError, match="student='cnn:3' must be an estimator"):
-        distill(forest, "cnn:3", X, NAMES[y], alpha=1.0)
+    for size in ("cnn:3", "mlp:0", "trees:0x3"):
+        with pytest.raises(ValueError, match=f"student='{size}' must be an estimator"):
+            distill(forest, size, X, NAMES[y], alpha=1.0)
     with pytest.raises(ValueError, match="not dict"):
         distill(forest, {}, X, NAMES[y], alpha=1.0)
     with pytest.raises(ValueError, match="empty list"):

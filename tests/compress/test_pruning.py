@@ -19,6 +19,7 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from ortlearn.compress import distill, prune, quantize
 from ortlearn.compress.channels import find_channels, without_channels
+from ortlearn.compress.files import as_file
 from ortlearn.compress.objectives import ScoreGraph
 from ortlearn.compress.subtrees import Collapses
 from ortlearn.compress.units import BATCH, importance
@@ -308,5 +309,8 @@ def test_bad_input(network):
         prune(network, X, y, max_loss=-1)
     with pytest.raises(ValueError, match="X has no samples"):
         prune(network, X[:0], y[:0], sparsity=0.5)
+    tree = DecisionTreeClassifier(max_depth=2, random_state=0).fit(X, y)
+    with pytest.raises(ConversionError, match="no product or convolution with stored weights; distil it"):
+        prune(as_file(tree, X)[0], X, y, sparsity=0.5)
     with pytest.raises(ConversionError, match="KMeans cannot be pruned"):
         prune(KMeans(3, random_state=0).fit(X), X, y, sparsity=0.5)

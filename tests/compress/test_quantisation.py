@@ -36,6 +36,8 @@ def kinds(model):
 def test_classifier(network):
     found = quantize(network, X[:1200], y[:1200], held_out=HELD)
     assert found.facts["integer kernels"] == {"QGemm": 3} and abs(found.loss) < 0.01
+    with pytest.raises(ConversionError, match="It is quantised already"):
+        quantize(found.onnx, X[:1200], y[:1200], held_out=HELD)
     assert [value.name for value in found.onnx.graph.output] == ["label", "probabilities"]
     assert found.scores["accuracy"]["old"]["value"] == pytest.approx(network.score(*HELD), abs=2e-3)
     assert found.n_bytes["new"] < 0.6 * found.n_bytes["old"] and set(found.seconds) == {1, 1000}
