@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import sysconfig
 import tempfile
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -58,19 +60,36 @@ def network(*sizes: int) -> tuple:
 
 
 def magika() -> tuple:
-    """Return the file of magika, which tells types of files, with files of this Python, and no labels."""
+    """Return the file of magika, which tells types of files, with files of this Python.
+
+    The label of a file is the type to which magika's own list assigns its suffix; suffixes of several types
+    are left out.
+    """
     folder = Path(tempfile.gettempdir()) / "ortlearn-wheels"
     folder.mkdir(exist_ok=True)
     (source,) = of_wheel("magika", folder)
+    (wheel,) = folder.glob("magika-*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        settings = str(Path(source.name).with_name("config.min.json"))
+        names = json.loads(archive.read(settings))["target_labels_space"]
+        known = json.loads(archive.read("magika/config/content_types_kb.min.json"))
+    types: dict[str, list[int]] = {}
+    for number, name in enumerate(names):
+        for suffix in known[name]["extensions"]:
+            types.setdefault(f".{suffix}", []).append(number)
+    found: dict[int, set[Path]] = {}
     places = [Path(sysconfig.get_path(name)) for name in ("stdlib", "purelib")]
-    found: dict[str, set[Path]] = {}
     for path in (path for place in places for path in place.rglob("*.*")):
-        if path.is_file() and not path.is_symlink() and path.stat().st_size >= 64:
-            found.setdefault(path.suffix, set()).add(path)
+        own = types.get(path.suffix, [])
+        if len(own) == 1 and path.is_file() and not path.is_symlink() and path.stat().st_size >= 64:
+            found.setdefault(own[0], set()).add(path)
     rng = np.random.default_rng(0)
-    some = [path for suffix in sorted(found) for path in rng.permutation(sorted(found[suffix]))[:PER_SUFFIX]]
-    X = np.stack([ends_of(path.read_bytes()) for path in rng.permutation(some)])[:FILES]
-    return onnx.load(source.path), X[: FILES // 3], None, X[FILES // 3 :], None
+    some = [
+        (path, label) for label in sorted(found) for path in rng.permutation(sorted(found[label]))[:PER_TYPE]
+    ]
+    some = [some[i] for i in rng.permutation(len(some))]
+    X, y = np.stack([ends_of(path.read_bytes()) for path, _ in some]), np.array([label for _, label in some])
+    return onnx.load(source.path), X[:TRAINED], y[:TRAINED], X[-TESTED:], y[-TESTED:]
 
 
 def ends_of(content: bytes) -> np.ndarray:
@@ -82,14 +101,14 @@ def ends_of(content: bytes) -> np.ndarray:
     )
 
 
-#: Files that magika reads, and most of one suffix.
-FILES, PER_SUFFIX = 480, 60
+#: Files that magika is trained and tested on, and most of one type.
+TRAINED, TESTED, PER_TYPE = 500, 640, 100
 #: By name the function that returns network and samples, the types of weights, and options.
 NETWORKS: dict[str, tuple[Callable[[], tuple], tuple[str, ...], dict[str, Any]]] = {
     "convolution of digits": (convolution, ("int8", "int4"), {}),
     "MLP of 3 layers": (lambda: network(64, 32, 16), ("int8", "int4"), {}),
     "MLP of 1 MB": (lambda: network(512, 384, 128), ("int8",), {}),
-    "magika, on its own answers": (magika, ("int8", "int4"), {"max_iter": 3, "batch_size": 16}),
+    "magika": (magika, ("int8", "int4"), {"max_iter": 3, "batch_size": 8, "eta0": 3e-5}),
 }
 
 
