@@ -1,7 +1,7 @@
 """Gradients of every model of the zoo against central differences of scikit-learn.
 
-``python -m benchmarks.bench_functions --write docs/differentiable.md`` writes the page; ``--only 'SVC*'``
-chooses cases.
+``python -m benchmarks.bench_functions --write docs/differentiable.md`` writes the page and
+``docs/differentiable.csv``; ``--only 'SVC*'`` chooses cases.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from benchmarks.csv_table import write_beside
 from benchmarks.model_zoo.cases import catalogue, choose
 from benchmarks.model_zoo.data import load
 from ortlearn.exceptions import OrtlearnError
@@ -29,6 +30,9 @@ __all__ = ["Outcome", "gradient_error", "main", "outcomes"]
 #: largest slope of a sample.
 SAMPLES, STEP, TOLERANCE = 4, 1e-5, 1e-4
 SECONDS = 60
+#: States of outcomes that must not occur; columns of the file beside the page.
+FAULTS = ("wrong", "failed")
+TITLES = ("model", "variant", "output", "state", "error or reason")
 
 
 class Outcome(NamedTuple):
@@ -87,8 +91,8 @@ def gradient_error(model: Any, f: Any, output: str, X: Any) -> float:
 
 def outcomes(case: Any, differentiate: Callable[..., Any] = differentiable) -> Iterator[Outcome]:
     """Yield what was found for each output of a case."""
-    rows = load(case.data)
-    X, y = rows.X, rows.y
+    data = load(case.data)
+    X, y = data.X, data.y
     model = case.make()
     model = model.fit(X) if y is None else model.fit(X, y)
     samples = X[:SAMPLES]
@@ -149,7 +153,7 @@ def page(found: list[Outcome]) -> str:
     cases = list(dict.fromkeys(outcome.case for outcome in found))
     right = [outcome for outcome in found if outcome.state == "gradient"]
     left = [outcome for outcome in found if outcome.state == "excluded"]
-    bad = [outcome for outcome in found if outcome.state in ("wrong", "failed")]
+    bad = [outcome for outcome in found if outcome.state in FAULTS]
     worst = max(right, key=lambda outcome: outcome.error)
     reasons: dict[str, list[Outcome]] = {}
     for outcome in left:
@@ -160,7 +164,7 @@ def page(found: list[Outcome]) -> str:
         "After this page you know which outputs of which models",
         "[`differentiable`](guide/functions.md#outputs) differentiates. It is written by",
         "`python -m benchmarks.bench_functions --write docs/differentiable.md`, from the cases of",
-        "[the table of models](coverage.md).",
+        "[the table of models](coverage.md). [All outputs](differentiable.csv).",
         "",
         f"{len(right)} outputs of {len({o.case for o in right})} of {len(cases)} models and variants have",
         f"gradients that equal central differences of scikit-learn in float64, on {SAMPLES} samples each,",
@@ -168,25 +172,35 @@ def page(found: list[Outcome]) -> str:
         f"({worst.case}, `{worst.output}`); at a kink, a one-sided difference is",
         f"compared. {len(left)} outputs are excluded, for the reasons below; {len(bad)} are wrong or fail.",
         "",
-        "| reason | outputs |",
-        "|---|---|",
+        "| reason | outputs | of all or some variants of |",
+        "|---|---|---|",
         *(
-            f"| {reason} | {len(those)} |"
+            f"| {reason} | {len(those)} | {_estimators(reason, those)} |"
             for reason, those in sorted(reasons.items(), key=lambda i: -len(i[1]))
         ),
-        "",
-        "| model | gradients | excluded |",
-        "|---|---|---|",
+        *(f"\n**{o.case}, `{o.output}`: {o.state} {o.reason}**" for o in bad),
     ]
-    for case in cases:
-        own = [outcome for outcome in found if outcome.case == case]
-        good = ", ".join(f"`{o.output}`" for o in own if o.state == "gradient")
-        rest = "; ".join(f"`{o.output}`: {_kind(o.reason)}" for o in own if o.state == "excluded")
-        wrong = "; ".join(
-            f"**`{o.output}`: {o.state} {_cell(o.reason)}**" for o in own if o.state in ("wrong", "failed")
-        )
-        lines.append(f"| {_cell(case)} | {good} | {'; '.join(filter(None, [rest, wrong]))} |")
     return "\n".join(lines) + "\n"
+
+
+def _estimators(reason: str, found: list[Outcome]) -> str:
+    """Return the estimators of outcomes; those that predict classes or indices are not listed."""
+    if reason == KINDS["returns classes or"]:
+        return "`predict` of classifiers, clusterers and outlier detectors"
+    return ", ".join(dict.fromkeys(_cell(outcome.case.partition(":")[0]) for outcome in found))
+
+
+def rows(found: list[Outcome]) -> list[list[str]]:
+    """Return a row of the file for each output: model, variant, output, state, error or reason."""
+    return [
+        [
+            *outcome.case.partition(":")[::2],
+            outcome.output,
+            outcome.state,
+            f"{outcome.error:.1g}" if outcome.state == "gradient" else _kind(outcome.reason),
+        ]
+        for outcome in found
+    ]
 
 
 def _cell(text: str) -> str:
@@ -232,7 +246,8 @@ def main(arguments: list[str] | None = None) -> int:
     print(f"{len(found)} outputs in {time.perf_counter() - begin:.0f} s")
     if options.write:
         options.write.write_text(page(found), encoding="utf-8")
-    return int(any(outcome.state in ("wrong", "failed") for outcome in found))
+        write_beside(options.write, TITLES, rows(found))
+    return int(any(outcome.state in FAULTS for outcome in found))
 
 
 if __name__ == "__main__":

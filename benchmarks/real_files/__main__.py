@@ -1,4 +1,4 @@
-"""``make real-files``: test ONNX files from other sources and write docs/onnx_files.md."""
+"""``make real-files``: test ONNX files from other sources and write docs/onnx_files.md and its table."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+from benchmarks.csv_table import write_beside
+
 from .attempt import Attempt
-from .page import page, shortfalls
+from .page import TITLES, page, rows, shortfalls
 from .sources import Source, sources
 
 #: Time limit of a file in seconds.
@@ -40,6 +42,7 @@ def main() -> int:
         found.append((source, Attempt(**known[key])))
     if options.write:
         options.write.write_text(page(found), encoding="utf-8")
+        write_beside(options.write, TITLES, rows(found))
     failed = [] if options.only else shortfalls(found)
     print("\n".join(failed) or f"{len(found)} files")
     return bool(failed)

@@ -16,7 +16,11 @@ def test_page_of_a_few_cases(tmp_path, capsys):
     path = tmp_path / "page.md"
     assert main(["--only", "Ridge:regression", "DecisionTreeRegressor:regression", "--write", str(path)]) == 0
     text = path.read_text(encoding="utf-8")
-    assert "| Ridge:regression | `predict` |  |" in text and "`predict`: piecewise constant" in text
+    assert "| piecewise constant | 1 | DecisionTreeRegressor |" in text
+    lines = path.with_suffix(".csv").read_text(encoding="utf-8").splitlines()
+    assert lines[0] == "model,variant,output,state,error or reason" and len(lines) == 3
+    assert any(line.startswith("Ridge,regression,predict,gradient,") for line in lines)
+    assert "DecisionTreeRegressor,regression,predict,excluded,piecewise constant" in lines
     assert "1 outputs of 1 of 2 models" in text and "0 are wrong" in text
 
 
@@ -37,4 +41,4 @@ def test_failures_are_shown():
     (outcome,) = measured_case(case, lambda *_, **__: 1 / 0)
     assert outcome.state == "failed" and "ZeroDivisionError" in outcome.reason
     good = outcome._replace(state="gradient", error=0.0, output="transform")
-    assert "**`predict`: failed ZeroDivisionError" in page([outcome, good])
+    assert f"**{outcome.case}, `predict`: failed ZeroDivisionError" in page([outcome, good])

@@ -8,7 +8,7 @@ from onnx import helper, numpy_helper, parser
 
 from benchmarks.real_files import derivatives
 from benchmarks.real_files.attempt import Attempt, attempt
-from benchmarks.real_files.page import page, shortfalls
+from benchmarks.real_files.page import page, rows, shortfalls
 from benchmarks.real_files.sources import Source
 from ortlearn.differentiation import onnx_derivative
 
@@ -84,6 +84,10 @@ def test_shortfalls_and_page():
         "2 models are trained, fewer than 8.",
         "The derivatives of ['b'] are wrong.",
     ]
-    text = page([(source("a"), good), (source("b"), bad)])
-    assert "| a | magika | Apache-2.0 | 18 | MatMul | right | 1e-04 | yes | 3.0 |" in text
-    assert "Files in wheels: 2, 1 without weights, 1 with a right derivative, 1 trained." in text
+    found = [(source("a"), good), (source("b"), bad), (source("d/c", "onnx"), good)]
+    first = ["a", "magika", "Apache-2.0", "18", "MatMul", "right", "1e-04", "yes", "3.0"]
+    assert next(rows(found)) == first
+    text = page(found)
+    assert "| magika | 2 | 1 | 1 | 1 | 5e-01 | 2.0 to 3.0 |" in text and "| onnx, d | 1 | 1 | 1 |" in text
+    assert "| b | wrong | has no weights |" in text and "| a | right |" not in text
+    assert "Files in wheels: 3, 1 without weights, 2 with a right derivative, 2 trained." in text
