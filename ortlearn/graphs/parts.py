@@ -36,12 +36,12 @@ def extract_model(
     model: ModelProto, outputs: Sequence[str], inputs: Sequence[str] | None = None
 ) -> ModelProto:
     """Return the part of a model from its inputs, or the tensors ``inputs``, to the tensors ``outputs``."""
-    types = value_types(model)
     known = graph_names(model.graph)
     missing = [name for name in outputs if name not in known]
     if missing:
         raise KeyError(f"{missing} are not tensors of the graph.")
     starts = [value.name for value in model.graph.input] if inputs is None else list(inputs)
+    types = value_types(model, names={*outputs, *starts})
     nodes = [  # an output that is an input of the part; the node is kept for its other outputs
         renamed_node(node, {name: f"{name}_not_used" for name in node.output if name in starts})
         for node in model.graph.node

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+from collections.abc import Collection, Iterable
 
 import numpy as np
 from onnx import (
@@ -27,6 +28,9 @@ __all__ = [
     "renamed_value",
     "value_types",
 ]
+
+#: Elements of the largest initializer whose values may be sizes, as those of Reshape.
+MOST_PROPAGATED = 1024
 
 
 def graph_names(graph: GraphProto) -> set[str]:
@@ -120,17 +124,45 @@ def _tensor_type(value: ValueInfoProto) -> TensorType | None:
     return TensorType(tensor.elem_type, tuple(dims))
 
 
-def value_types(model: ModelProto, infer: bool = True) -> dict[str, TensorType]:
-    """Return the known types of the tensors of the main graph, with those that onnx infers if ``infer``."""
-    if infer:
-        model = shape_inference.infer_shapes(model, data_prop=True)
+def value_types(
+    model: ModelProto, infer: bool = True, names: Collection[str] | None = None
+) -> dict[str, TensorType]:
+    """Return the known types of (some) tensors of the main graph; onnx infers them if ``infer``."""
     graph = model.graph
-    types = {tensor.name: TensorType(tensor.data_type, tuple(tensor.dims)) for tensor in graph.initializer}
+    if infer:
+        graph = shape_inference.infer_shapes(_without_large_values(model), data_prop=True).graph
+    types = {
+        tensor.name: TensorType(tensor.data_type, tuple(tensor.dims)) for tensor in model.graph.initializer
+    }
     for value in (*graph.output, *graph.value_info, *graph.input):
-        known = _tensor_type(value)
+        known = _tensor_type(value) if names is None or value.name in names else None
         if known is not None:
             types[value.name] = known
     return types
+
+
+def _without_large_values(model: ModelProto) -> ModelProto:
+    """Return a model with inputs in place of large initializers, whose values say nothing about shapes."""
+    graph, inputs = model.graph, {value.name for value in model.graph.input}
+    large = [tensor for tensor in graph.initializer if math.prod(tensor.dims) > MOST_PROPAGATED]
+    if not large:
+        return model
+    names = {tensor.name for tensor in large}
+    small = ModelProto(
+        ir_version=model.ir_version, opset_import=model.opset_import, functions=model.functions
+    )
+    small.graph.node.extend(graph.node)
+    small.graph.input.extend(graph.input)
+    small.graph.output.extend(graph.output)
+    small.graph.value_info.extend(graph.value_info)
+    small.graph.sparse_initializer.extend(graph.sparse_initializer)
+    small.graph.initializer.extend(tensor for tensor in graph.initializer if tensor.name not in names)
+    small.graph.input.extend(
+        helper.make_tensor_value_info(tensor.name, tensor.data_type, list(tensor.dims))
+        for tensor in large
+        if tensor.name not in inputs
+    )
+    return small
 
 
 def copy_value(value: ValueInfoProto) -> ValueInfoProto:

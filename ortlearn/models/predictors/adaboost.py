@@ -36,8 +36,10 @@ class AdaBoostRegressorDefinition(ModelDefinition):
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         count = len(model.estimators_)
-        values = leaf_values(op, model, x, Reshaped((-1,))) if count > 1 else ""
-        if not values:
+        leaves = leaf_values(op, model, x, Reshaped((-1,))) if count > 1 else None
+        if leaves:
+            values = op.Gather(*leaves[:2], axis=0)
+        else:
             columns = [member.predicted for member in write_members(op, model, x)]
             if count == 1:
                 return regression(op, columns[0])
@@ -85,12 +87,16 @@ class AdaBoostClassifierDefinition(ModelDefinition):
         """Append the weighted votes of all members, and those of their probabilities, of shape (n, k)."""
         k, hard, soft = len(model.classes_), [], []
         same = all(np.array_equal(member.classes_, model.classes_) for member in model.estimators_)
-        shares = leaf_values(op, model, x, Reshaped((-1, k)), ClosedSimplex((k,), 1.0)) if same else ""
-        if shares:
-            column = op.Reshape(weights, [-1, 1])
-            best = op.Equal(op.ArgMax(shares, axis=2, keepdims=1), np.arange(k))
+        leaves = leaf_values(op, model, x, Reshaped((-1, k)), ClosedSimplex((k,), 1.0)) if same else None
+        if leaves:
+            # Votes are computed per leaf, since a batch has more of them than the trees have leaves.
+            shares, numbers, nodes = leaves
+            column = op.Reshape(op.Gather(weights, nodes.trees[nodes.is_leaf], axis=0), [-1, 1])
+            best = op.Equal(op.ArgMax(shares, axis=1, keepdims=1), np.arange(k))
             votes = (_votes(op, own, column, k) for own in (op.Cast(best, to=op.elem_type), shares))
-            decision, score = (op.ReduceSum(own, [1], keepdims=0) for own in votes)
+            decision, score = (
+                op.ReduceSum(op.Gather(own, numbers, axis=0), [1], keepdims=0) for own in votes
+            )
             return decision, score
         for number, member in enumerate(write_members(op, model, x)):
             weight = op.Gather(weights, [number], axis=0)
@@ -99,16 +105,17 @@ class AdaBoostClassifierDefinition(ModelDefinition):
         return op.Sum(*hard), op.Sum(*soft)
 
 
-def leaf_values(op: ModelWriter, model: Any, x: str, form: Any, constraint: Any = None) -> str:
-    """Append the values of the leaves of samples, (n, n_trees, ...); empty if members are no trees."""
+def leaf_values(
+    op: ModelWriter, model: Any, x: str, form: Any, constraint: Any = None
+) -> tuple[str, str, Nodes] | None:
+    """Append values of leaves and the leaves of samples, (n, n_trees); None if members are no trees."""
     trees = (DecisionTreeClassifier, DecisionTreeRegressor)
     if not all(isinstance(member, trees) and member.n_outputs_ == 1 for member in model.estimators_):
-        return ""
+        return None
     options: Any = {"form": form, "constraint": constraint, "access": TreeLeaves(), "name": STEM}
     table = op.parameter(model, "estimators_[*].tree_.value", role="table", **options)
-    return op.Gather(
-        table, leaf_numbers(op, Nodes.of_trees(trees_of(model)), x, model.n_features_in_), axis=0
-    )
+    nodes = Nodes.of_trees(trees_of(model))
+    return table, leaf_numbers(op, nodes, x, model.n_features_in_), nodes
 
 
 def _votes(op: ModelWriter, shares: str, weight: str, n_classes: int) -> str:

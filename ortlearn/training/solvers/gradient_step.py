@@ -15,6 +15,7 @@ from ...penalties import BasePenalty
 from ...runtime.buffers import Carried, CarriedBuffers
 from ...runtime.calls import BoundCall
 from ...runtime.devices import ort_scalar, ort_value
+from ...runtime.sessions import n_threads
 from ..fusions import fuse_step
 from ..fusions.scatter import scatter_rows
 from ..graphs.names import OBJECTIVE
@@ -30,14 +31,14 @@ from .smoothing import WIDTH, smoothed_objective
 __all__ = ["GradientStep", "left_penalty"]
 
 
-def gradient_graph(task: TrainingTask, carried: list[Carried], rounded: bool) -> StepGraph:
+def gradient_graph(task: TrainingTask, carried: list[Carried], rounded: bool, one_thread: bool) -> StepGraph:
     """Return the graph from samples and weights to the objective and the gradients of the weights."""
     task = task.changed(penalty=task.objective.penalty.without_absolute_values())
     objective = smoothed_objective(task) if rounded else objective_graph(task)
     model = gradient_of_loss(
         objective, OBJECTIVE, task.graph.weights, task.gradient, origin=task.graph.origin
     )
-    model = fuse_step(model, [scatter_rows]) if task.graph.sparse else model
+    model = fuse_step(model, [scatter_rows]) if one_thread else model
     return StepGraph(model, OBJECTIVE, carried)
 
 
@@ -59,7 +60,7 @@ class GradientStep(BaseStep):
 
     def _compiled(self, rounded: bool) -> tuple[StepGraph, Any]:
         task, n_jobs = self._trained, 1 if self._trained.graph.sparse else self.n_jobs
-        build = lambda: gradient_graph(task, self.carried, rounded)  # noqa: E731
+        build = lambda: gradient_graph(task, self.carried, rounded, n_threads(n_jobs) == 1)  # noqa: E731
         return compiled_graph(task, ("all samples", rounded), self.device, n_jobs, build)
 
     def graphs(self) -> dict[str, ModelProto]:
