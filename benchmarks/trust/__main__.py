@@ -1,6 +1,6 @@
 """Measure every estimator: ``python -m benchmarks.trust [--splits 20] [--only PATTERN] [--write FILE]``.
 
-With ``--page``, the results of files are written to ``docs/trust.md``, with ``--repeated`` to a table in it.
+With ``--page``, the results of files are written to ``docs/trust.md``.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pathlib import Path
 from benchmarks.trust.datasets import available, is_classification
 from benchmarks.trust.estimators import ESTIMATORS, applies, is_tree
 from benchmarks.trust.measurement import Case, measure
-from benchmarks.trust.page import write_page, write_repeated
+from benchmarks.trust.page import write_page
 
 
 def cases(datasets: list[str]) -> list[Case]:
@@ -49,18 +49,9 @@ def main() -> None:
     )
     parser.add_argument("--minutes", type=float, default=float("inf"), help="begin no case after this time")
     parser.add_argument("--page", type=Path, nargs="+", help="write the page from these files, and stop")
-    parser.add_argument(
-        "--repeated",
-        type=Path,
-        nargs="+",
-        help="write the table of repeated cases, and stop",
-    )
     arguments = parser.parse_args()
     if arguments.page:
         write_page(arguments.page)
-    if arguments.repeated:
-        write_repeated(arguments.repeated)
-    if arguments.page or arguments.repeated:
         return
     datasets = arguments.data.split(",") if arguments.data else available()
     patterns = arguments.only.split(",")
