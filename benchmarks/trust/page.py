@@ -172,7 +172,7 @@ REASONS = """Known reasons:
 - *Warm starts on new samples of the same kind*: on 50 to 100 samples, one standard error is exceeded by
   chance, mostly by models whose loss is not their score (QuantileRegressor, NuSVR, SVR), on labels with
   outliers (engel), and with few test samples (iris, wine).
-- *CategoricalNB*: new samples have categories that the model does not know."""
+- *CategoricalNB*: new samples have categories that the model, and scikit-learn, do not know."""
 
 
 def _table(results: list[Result]) -> str:

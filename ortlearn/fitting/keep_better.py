@@ -160,11 +160,11 @@ def _losses_of_clone(
             clone = fit_clone(source, some.X, some.y, sample_weight=some.sample_weight, random_state=first)
             known = replace(configuration.in_type(start.problem.dtype), source=clone, warm_start=True)
             other = new_start(known, samples, second, seed, compares=False)
-        except Exception:  # a fit that fails says nothing about the model
+            scores, others = start.problem.trainable.scores, other.problem.trainable.scores
+            same = scores is not None and others is not None and scores.shape == others.shape
+            return _losses(configuration, other) if same else None
+        except Exception:  # a fit that fails, as for an unknown category, says nothing about the model
             return None
-    scores, others = start.problem.trainable.scores, other.problem.trainable.scores
-    same = scores is not None and others is not None and scores.shape == others.shape
-    return _losses(configuration, other) if same else None
 
 
 def _losses(configuration: Configuration, start: Start) -> np.ndarray:

@@ -15,7 +15,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.kernel_approximation import Nystroem
 from sklearn.linear_model import LinearRegression, LogisticRegression, Perceptron, Ridge
 from sklearn.model_selection import GridSearchCV
-from sklearn.naive_bayes import GaussianNB
+from sklearn.naive_bayes import CategoricalNB, GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
@@ -136,3 +136,12 @@ def test_explain_names_other_objectives(model, reason):
     found = str(explain(model.fit(*CLASSES), CLASSES[0]))
     assert reason in found and "own fit" in found
     assert "own fit" not in str(explain(LogisticRegression().fit(*CLASSES), CLASSES[0]))
+
+
+def test_a_category_of_one_half_does_not_end_the_fit():
+    # a clone fitted on the half without the last sample does not know the category 4
+    rng = np.random.default_rng(0)
+    X = np.append(rng.integers(4, size=(119, 3)), [[4, 4, 4]], axis=0)
+    y = np.append((X[:-1, 0] + rng.integers(2, size=119)) % 2, 1)
+    with pytest.warns(StartKeptWarning):
+        assert kept(CategoricalNB().fit(X, y), (X, y))
