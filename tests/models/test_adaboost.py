@@ -20,11 +20,12 @@ SCORE = X[:, 0] * X[:, 1] + 0.3 * RNG.normal(size=120)
 TWO, THREE = (SCORE > 0).astype(int), np.digitize(SCORE, [-0.4, 0.4])
 TEXT = np.array(["low", "mid", "top"])[THREE]
 LEAVES = DecisionTreeClassifier(max_depth=2, min_samples_leaf=12)
+MANY_LEAVES = DecisionTreeClassifier(splitter="random", max_features=1, max_leaf_nodes=34)
 
 
 @pytest.mark.parametrize("y", [TWO, THREE, TEXT], ids=["two", "three", "text"])
 @pytest.mark.parametrize(
-    "member", [LEAVES, LogisticRegression(), GaussianNB()], ids=lambda m: type(m).__name__
+    "member", [LEAVES, MANY_LEAVES, LogisticRegression(), GaussianNB()], ids=lambda m: type(m).__name__
 )
 def test_members(member, y, run):
     check_model(AdaBoostClassifier(member, n_estimators=5, random_state=0).fit(X, y), X, run=run)

@@ -25,6 +25,9 @@ from ..trees.nodes import STEM, Nodes, TreeLeaves, leaf_numbers, trees_of
 from ..writer import ModelWriter
 from .ensembles import common_offset, predicted_classes, probabilities_of, write_members
 
+#: Leaves per tree up to which the votes of all leaves are computed.
+FEW_LEAVES = 32
+
 
 class AdaBoostRegressorDefinition(ModelDefinition):
     """AdaBoostRegressor: the weighted median; the gradient goes to the member that predicts it."""
@@ -89,14 +92,16 @@ class AdaBoostClassifierDefinition(ModelDefinition):
         same = all(np.array_equal(member.classes_, model.classes_) for member in model.estimators_)
         leaves = leaf_values(op, model, x, Reshaped((-1, k)), ClosedSimplex((k,), 1.0)) if same else None
         if leaves:
-            # Votes are computed per leaf, since a batch has more of them than the trees have leaves.
             shares, numbers, nodes = leaves
-            column = op.Reshape(op.Gather(weights, nodes.trees[nodes.is_leaf], axis=0), [-1, 1])
-            best = op.Equal(op.ArgMax(shares, axis=1, keepdims=1), np.arange(k))
-            votes = (_votes(op, own, column, k) for own in (op.Cast(best, to=op.elem_type), shares))
-            decision, score = (
-                op.ReduceSum(op.Gather(own, numbers, axis=0), [1], keepdims=0) for own in votes
-            )
+            trees = nodes.trees[nodes.is_leaf]
+            # Small trees have fewer leaves than a batch reads, so that votes are computed per leaf.
+            by_leaf = len(trees) <= FEW_LEAVES * len(nodes.sizes)
+            shares = shares if by_leaf else op.Gather(shares, numbers, axis=0)
+            column = op.Reshape(op.Gather(weights, trees, axis=0) if by_leaf else weights, [-1, 1])
+            best = op.Equal(op.ArgMax(shares, axis=-1, keepdims=1), np.arange(k))
+            votes = [_votes(op, own, column, k) for own in (op.Cast(best, to=op.elem_type), shares)]
+            votes = [op.Gather(own, numbers, axis=0) if by_leaf else own for own in votes]
+            decision, score = (op.ReduceSum(own, [1], keepdims=0) for own in votes)
             return decision, score
         for number, member in enumerate(write_members(op, model, x)):
             weight = op.Gather(weights, [number], axis=0)
