@@ -59,11 +59,7 @@ def page(found: Sequence[tuple[Source, Attempt]]) -> str:
         if attempt.derivative != "right" or attempt.trained not in EXPECTED
     ]
     if limited:
-        lines += [
-            "",
-            "Exceptions:",
-        ]
-        lines += ["", "| file | derivative | trained |", "|---|---|---|", *limited]
+        lines += ["", "Exceptions:", "", "| file | derivative | trained |", "|---|---|---|", *limited]
     return text + "\n".join(lines) + "\n"
 
 
