@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -107,6 +107,22 @@ class CarriedBuffers:
         replaced = self.values[self.current if copy is None else copy]
         for item, value in zip(self.carried, replaced, strict=True):
             value.update_inplace(np.asarray(_stored(item, values[item.weight, item.state]), order="C"))
+
+    def load(self, weights: Mapping[str, np.ndarray]) -> None:
+        """Replace the weights of the current copy; on the CPU the tensors share the memory of arrays."""
+        for item, own, value in zip(
+            self.carried, self._arrays[self.current], self.values[self.current], strict=True
+        ):
+            if self._device.is_cpu:
+                own[...] = weights[item.weight]
+            else:
+                value.update_inplace(weights[item.weight])
+
+    def written(self) -> list[np.ndarray]:
+        """Return the arrays that the last call wrote, which the next one overwrites."""
+        if self._device.is_cpu:
+            return self._arrays[self.next]
+        return [value.numpy() for value in self.values[self.next]]
 
     def between(
         self, copy: int, carried: list[Carried] | None = None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -65,7 +66,7 @@ class Document:
         """Trees, or weights."""
         return self.booster["gbtree"]["model"] if self.booster["name"] == "dart" else self.booster["model"]
 
-    @property
+    @cached_property
     def has_vectors(self) -> bool:
         """Whether leaves have a value for each score."""
         return any(int(tree["tree_param"]["size_leaf_vector"]) > 1 for tree in self.model["trees"])

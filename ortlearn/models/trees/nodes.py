@@ -84,8 +84,8 @@ class Nodes:
         """
         n_splits = len(left)
         leaves = n_splits + 1
-        depth, level = 1, [0] if n_splits else []
-        while level := [child for node in level for child in (left[node], right[node]) if child < n_splits]:
+        depth, level, children = 1, [0] if n_splits else [], np.column_stack([left, right]).tolist()
+        while level := [child for node in level for child in children[node] if child < n_splits]:
             depth += 1
         left, right = (np.append(np.asarray(own, np.int64), [-1] * leaves) for own in (left, right))
         feature = np.append(np.asarray(feature, np.int64), [0] * leaves)

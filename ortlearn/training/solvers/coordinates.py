@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,23 @@ class Scale:
     intercept: slice | None  # None if it does not change
     mean: np.ndarray  # mean of the features, of shape (n_features,)
     spread: np.ndarray  # standard deviation of the features, including the curvature of the penalty
+
+
+class _Stack:
+    """Positions and moments of layers of equal shape (n_features, n_outputs), with n_layers as first axis."""
+
+    def __init__(self, scales: list[Scale]) -> None:
+        self.shape = (len(scales), *scales[0].shape)
+        self.weights = _positions([scale.weight for scale in scales])
+        intercepts = [scale.intercept for scale in scales if scale.intercept is not None]
+        self.intercepts = _positions(intercepts) if intercepts else None
+        self.mean = np.stack([scale.mean for scale in scales])[:, np.newaxis]
+        self.spread = np.stack([scale.spread for scale in scales])[:, :, np.newaxis]
+
+
+def _positions(slices: list[slice]) -> Any:
+    """Return an index of the elements of all slices; one slice is its own index, which copies nothing."""
+    return slices[0] if len(slices) == 1 else np.concatenate([np.r_[own] for own in slices])
 
 
 class _ScaledPenalty(BasePenalty):
@@ -110,34 +128,43 @@ class Coordinates:
         found.scales, found.names, found.dtype = scales, names, dtype
         return found
 
+    @cached_property
+    def _stacks(self) -> list[_Stack]:
+        """Layers of equal shape, such as those of many binary classifiers, are changed together."""
+        stacks: dict[Hashable, list[Scale]] = {}
+        for scale in self.scales:
+            stacks.setdefault((scale.shape, scale.intercept is None), []).append(scale)
+        return [_Stack(scales) for scales in stacks.values()]
+
     def weights(self, point: np.ndarray) -> np.ndarray:
         """Return the weights W and b of a point."""
         vector = np.array(point)
-        for scale in self.scales:
-            layer = point[scale.weight].reshape(scale.shape) / scale.spread[:, np.newaxis]
-            vector[scale.weight] = layer.ravel()
-            if scale.intercept is not None:
-                vector[scale.intercept] -= scale.mean @ layer
+        for stack in self._stacks:
+            layers = point[stack.weights].reshape(stack.shape) / stack.spread
+            vector[stack.weights] = layers.ravel()
+            if stack.intercepts is not None:
+                vector[stack.intercepts] -= (stack.mean @ layers).ravel()
         return vector
 
     def point(self, vector: np.ndarray) -> np.ndarray:
         """Return the point of a vector of weights: the inverse of :meth:`weights`."""
         point = np.array(vector)
-        for scale in self.scales:
-            layer = vector[scale.weight].reshape(scale.shape)
-            point[scale.weight] = (layer * scale.spread[:, np.newaxis]).ravel()
-            if scale.intercept is not None:
-                point[scale.intercept] += scale.mean @ layer
+        for stack in self._stacks:
+            layers = vector[stack.weights].reshape(stack.shape)
+            point[stack.weights] = (layers * stack.spread).ravel()
+            if stack.intercepts is not None:
+                point[stack.intercepts] += (stack.mean @ layers).ravel()
         return point
 
     def gradient(self, slopes: np.ndarray) -> np.ndarray:
         """Return the gradient with respect to the point, given that with respect to the weights."""
         found = np.array(slopes)
-        for scale in self.scales:
-            layer = slopes[scale.weight].reshape(scale.shape)
-            if scale.intercept is not None:
-                layer = layer - scale.mean[:, np.newaxis] * slopes[scale.intercept]
-            found[scale.weight] = (layer / scale.spread[:, np.newaxis]).ravel()
+        for stack in self._stacks:
+            layers = slopes[stack.weights].reshape(stack.shape)
+            if stack.intercepts is not None:
+                of_intercepts = slopes[stack.intercepts].reshape(len(layers), 1, -1)
+                layers = layers - stack.mean.swapaxes(1, 2) * of_intercepts
+            found[stack.weights] = (layers / stack.spread).ravel()
         return found
 
     def standardised(self, task: TrainingTask, data: Data) -> tuple[TrainingTask, Data]:

@@ -55,7 +55,7 @@ class GradientStep(BaseStep):
     def build(self) -> list[Carried]:
         """Return the weights, with their gradients as results."""
         _check_task(self.task)
-        self._trained = self.task
+        self._trained, self._shapes = self.task, list[tuple[int, ...]]()
         return [Carried(name, None, name, f"{name}_grad") for name in self.task.graph.weights]
 
     def _compiled(self, rounded: bool) -> tuple[StepGraph, Any]:
@@ -71,15 +71,17 @@ class GradientStep(BaseStep):
         """Keep the tensors of weights, gradients and, if they fit, samples; the first call binds them."""
         reads_entries = data.is_sparse and self.device.reads_entries
         self._data, self._buffers, self._calls = data, buffers, dict[bool, BoundCall]()
-        self._weights, self._gradients = buffers.weights(buffers.current), buffers.values[buffers.next]
         self._trained = with_sparse_samples(self.task, data) if reads_entries else self.task
         self._objective, self._width = (ort_scalar(self.task.graph.dtype, self.device) for _ in range(2))
-        self._size = samples_per_evaluation(self._trained, data, self.chunk_bytes, self.max_activations)
+        shapes = [array.shape for array in self.task.inputs(data).values()]
+        if data.is_sparse or shapes != self._shapes:  # types are inferred once for the starts on the samples
+            self._shapes = shapes
+            self._size = samples_per_evaluation(self._trained, data, self.chunk_bytes, self.max_activations)
 
     def release(self) -> None:
         """Release data and weights; keep graphs and sessions."""
         self._data = self._buffers = None  # type: ignore[assignment]
-        self._weights, self._gradients, self._calls = {}, [], {}
+        self._calls = {}
 
     def _call(self, rounded: bool) -> BoundCall:
         """Return the call of a graph on weights, results and, unless they are divided, samples."""
@@ -116,15 +118,14 @@ class GradientStep(BaseStep):
     def evaluate(self, weights: Mapping[str, np.ndarray], width: float = 0.0) -> tuple[float, np.ndarray]:
         """Return the objective of all samples and its gradient, in float64."""
         call = self._call(rounded=width > 0)
-        for name, array in weights.items():
-            self._weights[name].update_inplace(array)
+        self._buffers.load(weights)
         self._width.update_inplace(np.array(width, dtype=self.task.graph.dtype))
         value, gradient = 0.0, np.zeros(sum(array.size for array in weights.values()))
         for share in self._shares(call):
             call.function()
             value += share * float(self._objective.numpy())
-            parts = [np.ravel(tensor.numpy()) for tensor in self._gradients]
-            gradient += share * np.concatenate(parts).astype(np.float64)
+            parts = [np.ravel(array) for array in self._buffers.written()]
+            gradient += share * np.concatenate(parts, dtype=np.float64)
         return value, gradient
 
     def trial(self, *arguments: Any) -> tuple[dict, dict]:
