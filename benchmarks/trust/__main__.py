@@ -18,7 +18,7 @@ from pathlib import Path
 
 from benchmarks.trust.datasets import available, is_classification
 from benchmarks.trust.estimators import ESTIMATORS, applies, is_tree
-from benchmarks.trust.measurement import Case, measure
+from benchmarks.trust.measurement import STARTS, Case, measure
 from benchmarks.trust.page import write_page
 
 
@@ -39,6 +39,9 @@ def main() -> None:
     parser.add_argument("--splits", type=int, default=20, help="splits of each data set")
     parser.add_argument("--first", type=int, default=0, help="number of the first split")
     parser.add_argument("--data", default="", help="names of data sets, separated by commas; all by default")
+    parser.add_argument(
+        "--starts", default=",".join(STARTS), help="starts to measure, separated by commas; all by default"
+    )
     parser.add_argument(
         "--only", default="*", help="patterns of names, such as 'wine raw *', separated by commas"
     )
@@ -62,7 +65,7 @@ def main() -> None:
         for case in chosen:
             if (case.name, seed) in known or time.monotonic() > end:
                 continue
-            row = measure(case, [seed])
+            row = measure(case, [seed], starts=arguments.starts.split(","))
             print(summary_line(row), flush=True)
             if arguments.write:
                 with arguments.write.open("a") as file:
@@ -82,9 +85,11 @@ def summary_line(row) -> str:
     parts = []
     for start, fits in row.fits.items():
         mean = sum(fits.gains) / len(fits.gains) if fits.gains else float("nan")
+        if not (fits.seconds or fits.error):
+            continue
         text = f"{start} {mean:+.3f} {max(fits.seconds, default=0):.2f}s{'k' if all(fits.kept) else ' '}"
         parts.append(f"ERROR {fits.error[:80]}" if fits.error else text)
-    return f"{row.name:55} {sum(row.own) / len(row.own):.3f} {fits.own_seconds[0]:.2f}s  {'  '.join(parts)}"
+    return f"{row.name:55} {sum(row.own) / len(row.own):.3f}  {'  '.join(parts)}"
 
 
 if __name__ == "__main__":

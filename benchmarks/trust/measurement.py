@@ -72,7 +72,9 @@ class Row:
     skipped: str = ""
 
 
-def measure(case: Case, seeds: Iterable[int], params: dict[str, Any] | None = None) -> Row:
+def measure(
+    case: Case, seeds: Iterable[int], params: dict[str, Any] | None = None, starts: Iterable[str] = STARTS
+) -> Row:
     """Return the results of a case; ``skipped`` says why its own fit failed, or that it has no weights."""
     row = Row(case.name, fits={start: Fits() for start in STARTS})
     by_class = is_classification(case.dataset)
@@ -90,10 +92,10 @@ def measure(case: Case, seeds: Iterable[int], params: dict[str, Any] | None = No
                 row.skipped = failure
                 return row
             row.own.append(score)
-            for start in STARTS:
+            for start in starts:
                 _try(row.fits[start], start, own, data, own_seconds, params or {})
-        if any("NoTrainableWeightError" in fits.error for fits in row.fits.values()):
-            row.skipped = row.fits["fresh"].error
+        errors = [fits.error for fits in row.fits.values() if "NoTrainableWeightError" in fits.error]
+        row.skipped = errors[0] if errors else ""
     return row
 
 
