@@ -9,7 +9,7 @@ from typing import Any
 from benchmarks.contenders import OURS
 from benchmarks.figures import is_resolved, median, ratio, slope
 
-__all__ = ["SUMMARY", "TARGETS", "Target", "evaluate"]
+__all__ = ["TARGETS", "Target", "evaluate"]
 
 Find = Callable[[dict[str, Any]], float]
 
@@ -176,24 +176,3 @@ def evaluate(results: dict[str, Any]) -> list[tuple[Target, float | None]]:
         except KeyError:
             rows.append((target, None))
     return rows
-
-
-#: Rows of the summary: description, what it is compared with, and the ratio.
-SUMMARY: tuple[tuple[str, str, Find], ...] = (
-    ("network 100-50-10-1, a batch of 15", "MLPRegressor", _batch("mlp-15", "sklearn-mlp")),
-    ("", "torch", _batch("mlp-15", "torch")),
-    ("", "JAX, compiled", _batch("mlp-15", "jax")),
-    ("logistic regression, a batch of 256", "SGDClassifier", _batch("logistic", "sklearn-sgd")),
-    ("", "torch", _batch("logistic", "torch")),
-    ("", "JAX, compiled", _batch("logistic", "jax")),
-    ("network 784-512-256-10, a batch of 128", "MLPClassifier", _batch("large", "sklearn-mlp")),
-    ("", "torch", _batch("large", "torch")),
-    ("", "JAX, compiled", _batch("large", "jax")),
-    (
-        "forest of 100 trees retrained for an epoch",
-        "its own fit",
-        _figure("models", f"{FOREST}: first epoch / fit"),
-    ),
-    ("27 candidates of a search, Ridge", "GridSearchCV", _figure("searches", f"Ridge, SGD, {GRID}")),
-    ("predict on one sample", "Ridge.predict", _figure("predictions", "predict, float32 / Ridge's")),
-)

@@ -16,6 +16,7 @@ __all__ = ["PROGRAMS", "Sheet", "sheets"]
 
 #: Module and cores of each; a module has a function ``sheets(quick)``.
 PROGRAMS = {
+    "fits": ("measures.fits", 1),
     "models": ("bench_models", 1),
     "predictions": ("bench_predict", 1),
     "searches": ("bench_search", 1),

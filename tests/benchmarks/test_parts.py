@@ -9,15 +9,18 @@ import numpy as np
 import pytest
 
 from benchmarks import contenders
+from benchmarks.bench_fits import Fit
 from benchmarks.cases import TINY, Case, mean_loss, write_data
 from benchmarks.figures import ratio, slope
 from benchmarks.install_peers import peers
 from benchmarks.measures.batches import REPEATS, round_of
+from benchmarks.measures.fits import sheet_of
 from benchmarks.measures.to_loss import epochs_to
+from benchmarks.performance_page import page
 from benchmarks.plots import plot_ratios
 from benchmarks.processes import Failed, Process
 from benchmarks.report import write_report
-from benchmarks.tables import per_batch_table, summary_table
+from benchmarks.tables import Table, per_batch_table, read_tables, write_tables
 from benchmarks.targets import evaluate
 from benchmarks.team import Team
 
@@ -40,16 +43,16 @@ def test_times_within_noise_are_not_resolved(tmp_path):
         "jax": [1.0, float("nan")],
         "sklearn-mlp": [4.0, 4.0],
     }
-    rows = [line.split("|")[2:5] for line in per_batch_table({"times": times}).splitlines()[2:]]
-    found = [[cell.strip() for cell in row] for row in rows]
-    assert found[1] == found[2] == ["not resolved", "-", "-"]
-    assert found[3] == ["4", "4 to 4", "0.50"]
-    results = {"per_batch": {"1": {"large": {"title": "", "times": times}}}}
+    case = {"title": "4-3-2 classification, 9 samples, batches of 3", "times": times}
+    found = per_batch_table(case, "1")
+    assert found.rows[1][1:] == found.rows[2][1:] == ["not resolved", "-", "-"]
+    assert found.rows[3][1:] == ["4", "4 to 4", "0.50"]
+    results = {"per_batch": {"1": {"large": case}}}
     values = {target.text: value for target, value in evaluate(results)}
     assert values["784-512-256-10: time per batch / JAX's"] is None
-    assert [line.split("|")[1:4] for line in summary_table(results).splitlines()[2:]] == [
-        [" network 784-512-256-10, a batch of 128 ", " MLPClassifier ", " 0.50 "]
-    ]
+    lines = page([Table("Machine", "", ["machine"], [["one"]]), found]).splitlines()
+    assert "| 4-3-2 classification, batches of 3 | MLPClassifier 0.5 |  |  |" in lines
+    assert "| 4-3-2 classification, batches of 3 | 2 | 0.50 |" in lines
     plot_ratios(results["per_batch"]["1"], tmp_path / "bars.png")
     assert (tmp_path / "bars.png").stat().st_size > 1000
 
@@ -136,3 +139,29 @@ def test_report_of_loaded_results(tmp_path):
     page = write_report(json.loads(json.dumps(results)), tmp_path).read_text()
     assert "Left out: JAX, jit and lax.scan: broken." in page and "not measured" in page
     assert str(tmp_path) not in page and sys.executable not in page
+    assert read_tables(tmp_path / "performance.csv")[0].rows[1] == [
+        "Left out: JAX, jit and lax.scan: broken."
+    ]
+
+
+def test_long_tables_of_the_page_show_their_ratios():
+    rows = [[f"model {n}", str(n), str(n / 10)] for n in range(1, 14)]
+    machine, sheet = Table("Machine", "", ["machine"], [["one"]]), ["model", "samples", "a / b"]
+    text = page([machine, Table("Sheets", "Long.", sheet, rows), Table("Sheets", "Short.", sheet, rows[:2])])
+    assert "| a / b | 0.1 | 0.7 | 1.3 |" in text and "| model 2 | 2 | 0.2 |" in text and "model 3" not in text
+
+
+def test_tables_are_read_as_they_were_written(tmp_path):
+    found = [
+        Table("A", "first, of two", ["name", "s"], [["one", "1,000"], ["two", ""]]),
+        Table("A", "second", ["name"], [["x"]]),
+    ]
+    assert read_tables(write_tables(tmp_path / "page.md", found)) == found
+
+
+def test_fits_of_the_page():
+    fits = [Fit("A", 200, own=1.0, fresh=0.5, warm=5.0), Fit("B", 200, own=0.1, fresh=0.3, warm=0.9)]
+    sheet = sheet_of(fits)
+    machine = Table("Machine", "", ["machine"], [["one"]])
+    text = page([machine, Table("Whole fits", sheet.text, sheet.header, sheet.rows)])
+    assert "| 200 | 2 | 0.55 | 0.4 | 1.75 | 2.95 | 7 | 1 | 1 |" in text and "B on 200 (3)" in text

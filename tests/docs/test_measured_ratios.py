@@ -3,9 +3,11 @@
 import re
 
 from benchmarks.drift.picture import ANSWERS, FAMILIES, accuracies
+from benchmarks.performance_page import page
+from benchmarks.tables import read_tables
 from tests.docs.pages import DOCS, ROOT
 
-PERFORMANCE = (DOCS / "performance.md").read_text(encoding="utf-8")
+PERFORMANCE = read_tables(DOCS / "performance.csv")
 COVERAGE = (DOCS / "coverage.md").read_text(encoding="utf-8")
 #: Beginnings of the names of contenders.
 CONTENDERS = ("OrtGradientForwardBackwardOptimizer", "scikit-learn", "torch", "skorch", "JAX")
@@ -13,10 +15,30 @@ CONTENDERS = ("OrtGradientForwardBackwardOptimizer", "scikit-learn", "torch", "s
 
 def measured(network, size):
     """Return the ratios of the time per batch to that of each contender, with one thread."""
-    title = rf"^{re.escape(network)} [\w ]+, [\d,]+ samples, batches of {size}; one thread:\n\n((?:\|.*\n)+)"
-    lines = re.search(title, PERFORMANCE, re.MULTILINE)[1].splitlines()
-    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
-    return {name: float(row[-1]) for name in CONTENDERS for row in cells if row[0].startswith(name)}
+    title = rf"{re.escape(network)} [\w ]+, [\d,]+ samples, batches of {size}; one thread"
+    (found,) = [each for each in PERFORMANCE if re.fullmatch(title, each.title)]
+    pairs = list(zip(found.column("contender"), found.column("ratio"), strict=True))
+    return {name: float(ratio) for name in CONTENDERS for label, ratio in pairs if label.startswith(name)}
+
+
+def test_page_of_performance_is_that_of_its_file():
+    assert (DOCS / "performance.md").read_text(encoding="utf-8") == page(PERFORMANCE)
+
+
+def test_right_choice():
+    ratios = [measured(*case) for case in (("100-50-10-1", 15), ("100-50-10-1", 200), ("64-128-64-10", 256))]
+    assert all(each["scikit-learn"] < 0.5 and each["torch"] < 0.5 and each["JAX"] > 0.9 for each in ratios)
+    assert measured("100-1", 256)["scikit-learn"] < 0.5
+    named = {each.section: each for each in PERFORMANCE}
+    first = dict(
+        zip(named["Start-up"].column("contender"), named["Start-up"].column("first fit"), strict=True)
+    )
+    assert float(first["OrtGradientOptimizer"]) < float(first["JAX, jit and lax.scan"])
+    models = named["Models compared with their scikit-learn fit"]
+    over = dict(zip(models.column("model"), map(float, models.column("/ fit")), strict=True))
+    assert all(value < 0.5 for name, value in over.items() if "Forest" in name or "Boosting" in name)
+    assert next(value for name, value in over.items() if name.startswith("Ridge")) > 1
+    assert max(map(float, named["Searches"].column("ratio"))) < 0.7
 
 
 def test_rounded_ratios():
