@@ -199,8 +199,8 @@ def _batch_sizes(found: list[Table]) -> str:
 def _growth(found: list[Table]) -> str:
     return (
         "A network 100-50-10-1 on 6,000 samples in batches of 15, with one quantity varied (hidden layers "
-        "have 50 units if it is the depth). One thread. Slopes on a log-log scale: 1 is proportional, 0 is no "
-        "growth.\n\n"
+        "have 50 units if it is the depth). One thread. Slopes on a log-log scale: 1 is proportional, 0 is "
+        "no growth.\n\n"
         f"![{CURVES}](images/growth.png)\n\n{found[0].markdown()}"
     )
 

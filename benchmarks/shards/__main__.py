@@ -2,7 +2,8 @@
 
 ``python -m benchmarks.shards --write docs/explanation/scaling.md`` (half an hour on one core) trains six
 problems over 1, 4, 16 and 64 shards, one shard after another on one machine, with three rates and nine ways
-to average, and writes the tables of the page. ``--quick`` takes one seed, two problems and fewer shards.
+to average, and writes the tables of the page and a file of all losses beside it. ``--quick`` takes one seed,
+two problems and fewer shards.
 """
 
 from __future__ import annotations
@@ -20,8 +21,16 @@ from dataclasses import asdict, replace
 from itertools import product
 from pathlib import Path
 
+from benchmarks.csv_table import write_beside
 from benchmarks.shards.problems import BATCH, PROBLEMS, Problem
-from benchmarks.shards.report import Run, losses_table, one_machine_table, passes_table, write_block
+from benchmarks.shards.report import (
+    Run,
+    losses_rows,
+    losses_table,
+    one_machine_table,
+    passes_table,
+    write_block,
+)
 from benchmarks.shards.rounds import Shards
 from benchmarks.shards.strategies import SCALES, STRATEGIES
 
@@ -33,6 +42,9 @@ SORTED, SORTED_COUNT = ("linear, SGD", "network, Adam", "sparse text, Adam"), 16
 SORTED_STRATEGIES = ("once a pass", "4 times a pass", "16 times a pass", "none: one shard alone")
 #: Ways to average whose passes to a loss are counted.
 PASSES_OF = ("once a pass", "once a pass, batches of 32 / k")
+#: Ways to average whose losses are shown; a file beside the page has all of them.
+SHOWN = (*PASSES_OF, "none: one shard alone")
+SORTED_SHOWN = ("once a pass", "16 times a pass")
 
 
 def measure(
@@ -89,13 +101,17 @@ def page_part(runs: Sequence[Run]) -> str:
     parts = [
         f"One machine, batches of {BATCH}; figures are of {figures}:",
         one_machine_table(runs),
-        "Loss on test samples after the last pass, as a multiple of one machine's:",
-        losses_table(runs),
+        "Loss on test samples after the last pass, as a multiple of one machine's ([all ways to "
+        "average](scaling.csv)):",
+        losses_table(runs, SHOWN),
         "Passes to the loss that one machine has after a quarter of its passes, at the best of the rates:",
         passes_table(runs, PASSES_OF),
     ]
     if any(run.by_label for run in runs):
-        parts += ["Samples sorted by label, then cut into shards:", losses_table(runs, by_label=True)]
+        parts += [
+            "Samples sorted by label, then cut into shards:",
+            losses_table(runs, SORTED_SHOWN, by_label=True),
+        ]
     return "\n\n".join(parts)
 
 
@@ -111,10 +127,13 @@ def main(given: Sequence[str] | None = None, problems: Sequence[Problem] = PROBL
     if arguments.quick:
         problems = tuple(replace(problem, n_passes=4) for problem in problems[:2])
         seeds, counts = SEEDS[:1], COUNTS[:2]
-    text = page_part(measure_all(problems, seeds, counts, arguments.json))
+    runs = measure_all(problems, seeds, counts, arguments.json)
+    text = page_part(runs)
     print(text)
     if arguments.write:
         write_block(arguments.write, "shards", text)
+        titles, *rows = losses_rows(sorted(runs, key=_place))
+        write_beside(arguments.write, titles, rows)
 
 
 if __name__ == "__main__":

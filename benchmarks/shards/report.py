@@ -10,7 +10,16 @@ import numpy as np
 
 from benchmarks.shards.strategies import SCALES
 
-__all__ = ["CLOSE", "Run", "losses_table", "one_machine_table", "passes_table", "passes_to", "write_block"]
+__all__ = [
+    "CLOSE",
+    "Run",
+    "losses_rows",
+    "losses_table",
+    "one_machine_table",
+    "passes_table",
+    "passes_to",
+    "write_block",
+]
 
 #: Loss above one machine's that counts as equal.
 CLOSE = 0.02
@@ -108,13 +117,43 @@ def one_machine_table(runs: Sequence[Run]) -> str:
     return "\n".join(lines)
 
 
-def losses_table(runs: Sequence[Run], by_label: bool = False) -> str:
+def losses_rows(runs: Sequence[Run]) -> list[list[str]]:
+    """Return titles and rows of the file of last losses over one machine's.
+
+    Parameters
+    ----------
+    runs : sequence of Run
+        All runs.
+
+    Returns
+    -------
+    list of list of str
+        A row for each problem, order of samples, way to average, and number of shards.
+    """
+    shown = [run for run in runs if run.n_shards > 1]
+    scales = _names(shown, "scale")
+    rows = [["problem", "samples", "averages", "shards", *(f"rate times {scale}" for scale in scales)]]
+    for by_label in (False, True):
+        some = _only(shown, by_label=by_label)
+        for problem in _names(some, "problem"):
+            for strategy in _names(_only(some, problem=problem), "strategy"):
+                found = _only(some, problem=problem, strategy=strategy)
+                for count in _names(found, "n_shards"):
+                    cells = [_relative(runs, _only(found, n_shards=count, scale=scale)) for scale in scales]
+                    order = "sorted by label" if by_label else "shuffled"
+                    rows.append([problem, order, strategy, str(count), *cells])
+    return rows
+
+
+def losses_table(runs: Sequence[Run], strategies: Sequence[str], by_label: bool = False) -> str:
     """Return a table of last losses over one machine's: a row for each way to average, by problem.
 
     Parameters
     ----------
     runs : sequence of Run
         All runs.
+    strategies : sequence of str
+        Ways to average that are shown.
     by_label : bool, default=False
         Whether to show the runs with samples sorted by label.
 
@@ -123,7 +162,9 @@ def losses_table(runs: Sequence[Run], by_label: bool = False) -> str:
     str
         Table in Markdown; a cell has a number for each scale of the rate.
     """
-    shown = [run for run in runs if run.by_label == by_label and run.n_shards > 1]
+    shown = [
+        run for run in runs if run.by_label == by_label and run.n_shards > 1 and run.strategy in strategies
+    ]
     scales = _names(shown, "scale")
 
     def cell(found: list[Run]) -> str:

@@ -111,10 +111,15 @@ def runs():
 
 
 def test_tables_of_losses(runs):
-    losses = report.losses_table(runs).splitlines()
+    losses = report.losses_table(runs, ["once", "often"]).splitlines()
     assert losses[0] == "| problem | averages | 4 shards: rate times 1, √k, k |"
     assert losses[2] == "| p | once | 1.50 / 1.10 / 2.05 |"
     assert losses[3] == "| p | often | 1.00 / 4.00 / diverges |"
+    assert report.losses_table(runs, ["once"]).splitlines() == losses[:3]
+    assert report.losses_rows(runs)[1:] == [
+        ["p", "shuffled", "once", "4", "1.50", "1.10", "2.05"],
+        ["p", "shuffled", "often", "4", "1.00", "4.00", "diverges"],
+    ]
     assert report.passes_table(runs, ["once", "often"]).splitlines()[2:] == [
         "| p | once | 1.0 (times 1) |",
         "| p | often | 1.0 (times 1) |",

@@ -1,5 +1,7 @@
 """Statements of the page on several machines hold for its tables."""
 
+import csv
+
 import pytest
 
 from tests.docs.pages import DOCS, Page
@@ -9,21 +11,30 @@ SIMPLE = ("linear, SGD", "boosting's leaves, Adam", "sparse text, Adam")
 NETWORKS = ("network, Adam", "network, Adam's default rate")
 
 
-def losses(place):
+def losses(samples):
     """Return losses by problem, averaging and number k of shards, for rates times 1, root of k, and k."""
-    tables = [table for table in PAGE.tables() if any("rate times 1" in title for title in table.header)]
-    header, rows = tables[place].header, tables[place].rows
-    found = {}
-    for problem, averages, *cells in rows:
-        for title, cell in zip(header[2:], cells, strict=True):
-            values = [float(part) for part in cell.split(" / ") if part[0].isdigit()]
-            found[problem, averages, int(title.split()[0])] = values
-    return found
+    with (DOCS / "explanation/scaling.csv").open(encoding="utf-8", newline="") as file:
+        return {
+            (row["problem"], row["averages"], int(row["shards"])): [
+                float(cell) for title, cell in row.items() if "rate" in title and cell[0].isdigit()
+            ]
+            for row in csv.DictReader(file)
+            if row["samples"] == samples
+        }
 
 
 @pytest.fixture(scope="module")
 def mixed():
-    return losses(0)
+    return losses("shuffled")
+
+
+def test_losses_of_the_page_are_those_of_the_file(mixed):
+    tables = [table for table in PAGE.tables() if any("rate times 1" in title for title in table.header)]
+    for table, found in zip(tables, (mixed, losses("sorted by label")), strict=True):
+        for problem, averages, *cells in table.rows:
+            for title, cell in zip(table.header[2:], cells, strict=True):
+                values = [float(part) for part in cell.split(" / ") if part[0].isdigit()]
+                assert found.get((problem, averages, int(title.split()[0])), []) == values
 
 
 @pytest.mark.parametrize("problem", SIMPLE)
@@ -48,7 +59,7 @@ def test_number_of_averages_has_no_effect_at_the_rate_of_one_machine(mixed, prob
 
 
 def test_different_shards_need_more_averages():
-    by_label = losses(1)
+    by_label = losses("sorted by label")
     once, often = (by_label["network, Adam", f"{name} a pass", 16][0] for name in ("once", "16 times"))
     assert often < 0.55 * once
 
