@@ -48,13 +48,15 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _finish(options, cases, results) -> int:
-    from benchmarks.model_zoo.page import page
+    from benchmarks.csv_table import write_beside
+    from benchmarks.model_zoo.page import TITLES, page, rows
     from benchmarks.model_zoo.report import Summary
 
     summary = Summary(cases, results)
     print(summary.text())
     if options.write:
         options.write.write_text(page(summary))
+        write_beside(options.write, TITLES, rows(summary))
     missed = summary.missed()
     if options.check and missed:
         print("\n".join(missed), file=sys.stderr)

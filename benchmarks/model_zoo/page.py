@@ -1,9 +1,9 @@
-"""Write docs/coverage.md, with a row for each estimator."""
+"""docs/coverage.md, with a row for each estimator that has limitations, and docs/coverage.csv with all."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from benchmarks.model_zoo.case import KINDS
@@ -11,19 +11,19 @@ from benchmarks.model_zoo.cases import NO_CASE, estimator_classes
 from benchmarks.model_zoo.report import Summary
 from benchmarks.model_zoo.verdict import converts, is_trained, state
 
-__all__ = ["page"]
+__all__ = ["TITLES", "page", "rows"]
 
 _INTRODUCTION = """\
 # Model coverage
 
-The trained attributes and the limitations of every estimator of scikit-learn. Estimators are counted by their
-main case, which is close to the defaults, and by any of their cases: other losses, kernels or labels.
-[Method](#method) defines the checks of a case.
+Which estimators of scikit-learn are trained, and their limitations; [a file](coverage.csv) has the trained
+attributes of each. Estimators are counted by their main case, which is close to the defaults, and by any of
+their cases: other losses, kernels or labels. [Method](#method) defines the checks of a case.
 """
 _HOW = """\
 ## Method
 
-`make coverage` checks each case on small data, and writes this page:
+`make coverage` checks each case on small data, and writes this page and the file:
 
 - the estimator converts to ONNX, and has learned parameters;
 - the gradient equals finite differences in float64, at weights other than those that scikit-learn fitted;
@@ -34,7 +34,9 @@ _HOW = """\
 The main case is also trained with default parameters only, from fresh weights and with a warm start, by one
 of the two training classes each. Copies by pickle, the exported file and `to_sklearn()` must predict alike.
 """
-_TITLES = {
+#: Columns of the file.
+TITLES = ("kind", "model", "cases", "trained", "written by to_sklearn", "trained attributes", "limitations")
+_KINDS = {
     "classifier": "Classifiers",
     "regressor": "Regressors",
     "clusterer": "Clusterers",
@@ -59,11 +61,11 @@ def page(summary: Summary) -> str:
     """Return the page, in Markdown."""
     lines = [_INTRODUCTION, "| | estimators, main case | estimators, any case | cases |", "|---|---|---|---|"]
     lines += [f"| {name} | {main} | {some} | {total} |" for name, main, some, total in summary.counts()]
+    found = list(rows(summary))
     for kind in KINDS:
-        rows = list(_rows(summary, kind))
-        if rows:
-            header = "| model | trained cases | by to_sklearn | trained attributes | limitations |"
-            lines += ["", f"## {_TITLES[kind]}", "", header, "|---|---|---|---|---|", *rows]
+        of_kind = [row for row in found if row[0] == kind]
+        if of_kind:
+            lines += ["", f"## {_KINDS[kind]}", "", *_section(of_kind)]
     lines += ["", "## Not converted", "", _not_converted(summary)]
     lines += ["", "## Not measured", "", "| estimator | reason |", "|---|---|"]
     lines += [f"| {name} | {why} |" for name, why in NO_CASE.items() if name in estimator_classes()]
@@ -80,14 +82,29 @@ def _groups(summary: Summary, kind: str) -> dict[str, dict[str, Facts]]:
     return groups
 
 
-def _rows(summary: Summary, kind: str) -> Iterator[str]:
-    for model, variants in sorted(_groups(summary, kind).items()):
-        if any(converts(facts) for facts in variants.values()):
-            trained = sum(is_trained(facts, "rules") for facts in variants.values())
-            written = sum(bool(facts.get("written", {}).get("ok")) for facts in variants.values())
-            exported = f"{written} of {trained}" if trained else ""
-            cells = [model, f"{trained} of {len(variants)}", exported, _origins(variants), _remarks(variants)]
-            yield f"| {' | '.join(cells)} |"
+def rows(summary: Summary) -> Iterator[list[str]]:
+    """Yield a row of the file for each estimator that converts to ONNX."""
+    for kind in KINDS:
+        for model, variants in sorted(_groups(summary, kind).items()):
+            if any(converts(facts) for facts in variants.values()):
+                trained = sum(is_trained(facts, "rules") for facts in variants.values())
+                written = sum(bool(facts.get("written", {}).get("ok")) for facts in variants.values())
+                counts = [str(len(variants)), str(trained), str(written)]
+                yield [kind, model, *counts, _origins(variants), _remarks(variants)]
+
+
+def _section(found: Sequence[Sequence[str]]) -> list[str]:
+    """Return the names of estimators without limitations, and a table of the others."""
+    complete = [row for row in found if row[2] == row[3] == row[4] and not row[6]]
+    limited = [row for row in found if row not in complete]
+    names = ", ".join(row[1] for row in complete)
+    lines = [f"Trained in all of their cases: {names}."] if complete else []
+    if complete and limited:
+        lines.append("")
+    if limited:
+        lines += ["| model | cases | trained | by to_sklearn | limitations |", "|---|---|---|---|---|"]
+        lines += [f"| {' | '.join([*row[1:5], _cell(row[6])])} |" for row in limited]
+    return lines
 
 
 def _origins(variants: Mapping[str, Facts]) -> str:
@@ -98,7 +115,7 @@ def _origins(variants: Mapping[str, Facts]) -> str:
         for origin in facts.get("decreases_rules", {}).get("origins", ())
         if origin
     )
-    return _cell(", ".join(f"`{origin}`" for origin in found))
+    return ", ".join(found)
 
 
 def _remarks(variants: Mapping[str, Facts]) -> str:
@@ -110,7 +127,7 @@ def _remarks(variants: Mapping[str, Facts]) -> str:
             reasons.setdefault(remark, []).append(variant)
     every = len(reasons) == 1 and len(next(iter(reasons.values()))) == len(variants)
     return "; ".join(
-        _cell(reason if every else f"{', '.join(names)}: {reason}") for reason, names in reasons.items()
+        reason if every else f"{', '.join(names)}: {reason}" for reason, names in reasons.items()
     )
 
 

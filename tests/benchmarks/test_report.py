@@ -1,9 +1,12 @@
 """Counts, targets and the page of made-up facts."""
 
+import csv
+
 import pytest
 
+from benchmarks.csv_table import write_beside
 from benchmarks.model_zoo.case import Case
-from benchmarks.model_zoo.page import page
+from benchmarks.model_zoo.page import TITLES, page, rows
 from benchmarks.model_zoo.report import TARGETS, Summary
 
 YES = {"ok": True}
@@ -72,13 +75,36 @@ def test_a_crash_is_missing_from_the_targets():
 
 
 @pytest.mark.slow
-def test_the_page_has_a_row_for_each_estimator_that_converts(summary):
+def test_the_page_has_a_row_for_each_estimator_with_limitations(summary):
     lines = page(summary).splitlines()
     remark = "other: onnxruntime-training: gradient of w \\| is off by 0.5"
-    assert f"| One | 2 of 2 | 2 of 2 | `estimators_[*].coef_` | {remark} |" in lines
-    assert "| Two | 0 of 1 |  |  | it votes |" in lines
+    assert f"| One | 2 | 2 | 2 | {remark} |" in lines
+    assert "| Two | 1 | 0 | 0 | it votes |" in lines
     assert "skl2onnx has no converter for Three." in lines
     assert not any(line.startswith("| Three") for line in lines)
+
+
+@pytest.mark.slow
+def test_the_file_has_every_estimator_that_converts(summary, tmp_path):
+    path = write_beside(tmp_path / "page.md", TITLES, rows(summary))
+    assert path.name == "page.csv"
+    with path.open(encoding="utf-8", newline="") as file:
+        one, two = csv.DictReader(file)
+    assert [two[title] for title in ("model", "cases", "trained", "limitations")] == [
+        "Two",
+        "1",
+        "0",
+        "it votes",
+    ]
+    assert one["trained attributes"] == "estimators_[*].coef_"
+    assert one["limitations"] == "other: onnxruntime-training: gradient of w | is off by 0.5"
+
+
+@pytest.mark.slow
+def test_estimators_without_limitations_are_named(summary):
+    del summary.results["One:other"], summary.cases["One:other"]
+    lines = page(summary).splitlines()
+    assert "Trained in all of their cases: One." in lines
 
 
 def test_refused_write_backs_are_not_counted_but_reported():
@@ -87,5 +113,5 @@ def test_refused_write_backs_are_not_counted_but_reported():
     counts = {name: main for name, main, *_ in summary.counts()}
     assert counts["are written back by to_sklearn"] == 0
     assert not any("silently" in line for line in summary.missed())
-    row = "| One | 1 of 1 | 0 of 1 | `estimators_[*].coef_` | to_sklearn: no attribute |"
+    row = "| One | 1 | 1 | 0 | to_sklearn: no attribute |"
     assert row in page(summary).splitlines()
