@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 import sys
-from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from docs.reference_pages.docstrings import Parameter, parse_docstring
+from docs.reference_pages.docstrings import parse_docstring
 from docs.reference_pages.entries import FAULTS, Entry, find_entries, one_line
 from docs.reference_pages.learning_rates import (
     learning_rate_facts,
@@ -26,10 +25,9 @@ from ortlearn import plugins
 __all__ = ["KINDS", "OURS", "Kind", "Page", "make_page", "write_pages"]
 
 PICTURES = "images/reference"
-#: Number of plugins from which on the description of a parameter is at the top of the page only.
-SHARED = 3
 #: Whose plugins are on the pages that are committed.
 OURS = ("ortlearn",)
+DESCRIBED = "The [pages of the classes](index.md) describe the parameters, and name sources."
 MADE = (
     "`python -m ortlearn.plugins` lists all installed plugins. `make docs` generates this page from "
     "docstrings and from the graphs of the plugins."
@@ -141,59 +139,34 @@ def make_page(kind: Kind, distributions: Collection[str] | None = None) -> Page:
     pictures: dict[str, Picture] = {}
     broken = []
     entries = find_entries(kind.group, distributions)
-    shared = _shared_parameters(entries)
     for entry in entries:
         if entry.plugin is not None:
             try:
-                facts = _section(kind, entry, shared)
+                facts = _section(kind, entry)
             except FAULTS as error:
                 entry.plugin, entry.reason = None, one_line(error)
             else:
-                sections[entry.names[0]] = [*facts, _picture(kind, entry, pictures), *_references(entry)]
+                sections[entry.names[0]] = [*facts, _picture(kind, entry, pictures)]
         if entry.plugin is None:
             names = ", ".join(f"`{name}`" for name in entry.names)
             broken.append(f"- {names} ({entry.owner}): broken, {entry.reason}")
     links = " | ".join(f"[{name}](#{name.lower()})" for name in sections)
-    parts = [f"# {kind.title}", f"{kind.use} {kind.pictures}", links]
-    if shared:
-        meanings = "\n".join(f"- `{name}`: {text}" for name, text in shared.items())
-        parts.append(f"Parameters that several of them have:\n\n{meanings}")
+    parts = [f"# {kind.title}", f"{kind.use} {kind.pictures} {DESCRIBED}", links]
     parts += [part for section in sections.values() for part in section]
     parts += ["## Broken plugins", "\n".join(broken)] if broken else []
     parts += ["---", MADE]
     return Page("\n\n".join(filter(None, parts)) + "\n", pictures)
 
 
-def _shared_parameters(entries: list[Entry]) -> dict[str, str]:
-    """Return the descriptions of parameters that at least ``SHARED`` plugins have, by name."""
-    docs = [parse_docstring(type(entry.plugin)) for entry in entries if entry.plugin is not None]
-    counts = Counter((p.name, p.text) for doc in docs for p in doc.parameters if p.text)
-    return {name: text for (name, text), count in counts.items() if count >= SHARED}
-
-
-def _section(kind: Kind, entry: Entry, shared: Mapping[str, str]) -> list[str]:
-    """Return heading, text, facts and parameters, whose description is omitted if it is shared."""
+def _section(kind: Kind, entry: Entry) -> list[str]:
+    """Return heading, text and facts, the first of which is the call with the default parameters."""
     cls = type(entry.plugin)
     doc = parse_docstring(cls)
     also = f", also named {', '.join(f'`{name}`' for name in entry.names[1:])}" if entry.names[1:] else ""
     origin = "" if cls.__module__.startswith("ortlearn.") else f", from {entry.owner}"
-    facts = [f"`{_public_path(cls)}`{also}{origin}.", *kind.facts(entry.plugin)]
-    parts = [f"## {entry.names[0]}", doc.text, "\n".join(f"- {fact}" for fact in facts)]
-    if doc.parameters:
-        own = [p for p in doc.parameters if shared.get(p.name) != p.text]
-        others = ", ".join(f"`{_value(p)}`" for p in doc.parameters if shared.get(p.name) == p.text)
-        lines = [f"- `{_value(p)}`{p.text and f': {p.text}'}" for p in own]
-        parts.append("Parameters:\n\n" + "\n".join([*lines, *([f"- {others}"] if others else [])]))
-    return parts
-
-
-def _value(parameter: Parameter) -> str:
-    return f"{parameter.name} = {parameter.default}" if parameter.default else parameter.name
-
-
-def _references(entry: Entry) -> list[str]:
-    references = parse_docstring(type(entry.plugin)).references
-    return [f"References: {references}"] if references else []
+    given = ", ".join(f"{p.name}={p.default}" if p.default else p.name for p in doc.parameters)
+    facts = [f"`{_public_path(cls)}({given})`{also}{origin}.", *kind.facts(entry.plugin)]
+    return [f"## {entry.names[0]}", doc.text, "\n".join(f"- {fact}" for fact in facts)]
 
 
 def _public_path(cls: type) -> str:
