@@ -35,6 +35,11 @@ class AnchoredPenalty(BasePenalty):
         """Return the penalty without its absolute values."""
         return AnchoredPenalty(self.penalty.without_absolute_values(), self.start)
 
+    def with_inputs(self, prefix: str) -> tuple[BasePenalty, dict[str, float]]:
+        """Return the penalty with names of scalars instead of its strengths, and their values by name."""
+        named, values = self.penalty.with_inputs(prefix)
+        return AnchoredPenalty(named, self.start), values
+
     def graph_key(self) -> Hashable:
         """Return a key of its graphs, which depends on the starting weights."""
         return (type(self), self.penalty.graph_key(), _digest(self.start))

@@ -47,6 +47,11 @@ class BasePenalty(CheckedParameters):
         ball. Several steps of one kind, and a threshold followed by another kind, are equivalent to the
         step of the sum. With None, the default for a class that writes a proximal step, the weight must
         have no other proximal step.
+    strengths : tuple of str
+        Parameters that the expressions only pass to operators, so that they may be numbers or names of
+        scalars in the graph. Candidates of a search that differ only in these share one graph, with
+        strengths above zero as inputs. Empty, the default for a class that writes an expression, if each
+        value needs its own graph.
     """
 
     #: Whether all kinks are in Abs, Relu and Sqrt nodes, which a solver can smooth.
@@ -57,11 +62,16 @@ class BasePenalty(CheckedParameters):
     anchor: np.ndarray | None = None
     #: Kind of the proximal step, see above.
     proximal_kind: ClassVar[str | None] = None
+    #: Parameters that can be inputs of a graph, see above.
+    strengths: ClassVar[tuple[str, ...]] = ()
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         if "proximal_step" in cls.__dict__ and "proximal_kind" not in cls.__dict__:
             cls.proximal_kind = None  # the kind of the base class does not apply to a new step
+        written = {"forward", "smooth_part", "proximal_step"} & cls.__dict__.keys()
+        if written and "strengths" not in cls.__dict__:
+            cls.strengths = ()
 
     def __init__(self, intercept: bool = False, weights: Any = None) -> None:
         self.intercept = intercept
@@ -198,6 +208,15 @@ class BasePenalty(CheckedParameters):
         if self.weights is None:
             return self
         return copy.deepcopy(self).set_params(weights=choose(self.weights))
+
+    def with_inputs(self, prefix: str) -> tuple[BasePenalty, dict[str, float]]:
+        """Return the penalty with names of scalars instead of its strengths, and their values by name."""
+        values = {name: float(getattr(self, name)) for name in self.strengths}
+        named = copy.copy(self)
+        for name, value in values.items():
+            if value:  # zero omits a term
+                setattr(named, name, f"{prefix}_{name}")
+        return named, {f"{prefix}_{name}": value for name, value in values.items() if value}
 
     def graph_key(self) -> Hashable:
         """Return a key of the graphs that the penalty writes: class and parameters."""

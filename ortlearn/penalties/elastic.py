@@ -46,6 +46,8 @@ class ElasticPenalty(L1Penalty):
     ElasticPenalty(l1=0.0, l2=0.1)
     """
 
+    strengths = ("l1", "l2")
+
     def __init__(
         self,
         l1: float = 0.5,

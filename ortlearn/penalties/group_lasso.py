@@ -41,6 +41,7 @@ class GroupLassoPenalty(BasePenalty):
     """
 
     proximal_kind = "row_threshold"
+    strengths = ("strength",)
     roundable = True
 
     def __init__(self, strength: float = 0.01, intercept: bool = False, weights: Any = None) -> None:
@@ -85,7 +86,8 @@ class GroupLassoPenalty(BasePenalty):
 
     def _factor(self, op: Any, weight: str) -> Any:
         """Return the factor of the norms of a weight."""
-        return float(self.strength) * math.sqrt(math.prod(op.shape(weight)[1:]))
+        size = math.sqrt(math.prod(op.shape(weight)[1:]))
+        return op.Mul(self.strength, size) if isinstance(self.strength, str) else float(self.strength) * size
 
     @staticmethod
     def _norms(op: Any, weight: str) -> Any:

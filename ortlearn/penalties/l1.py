@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import copy
-from typing import Any
+from typing import Any, ClassVar
 
 from ..graphs import GraphBuilder
 from .base import BasePenalty
-from .expressions import absolute_values, soft_threshold
+from .expressions import absolute_values, as_operand, soft_threshold
 
 __all__ = ["L1Penalty"]
 
@@ -41,6 +41,7 @@ class L1Penalty(BasePenalty):
     """
 
     proximal_kind = "threshold"
+    strengths: ClassVar[tuple[str, ...]] = ("l1",)
 
     def __init__(
         self, l1: float = 0.5, intercept: bool = False, weights: Any = None, proximal: bool = True
@@ -83,4 +84,4 @@ class L1Penalty(BasePenalty):
 
     def proximal_step(self, op: GraphBuilder, weight: str, rate: str) -> str:
         """Write the proximal step, which follows the update of a weight."""
-        return soft_threshold(op, weight, op.Mul(rate, float(self.l1)))
+        return soft_threshold(op, weight, op.Mul(rate, as_operand(self.l1)))

@@ -37,6 +37,8 @@ class L2Penalty(BasePenalty):
     L2Penalty(l2=0.01)
     """
 
+    strengths = ("l2",)
+
     def __init__(
         self, l2: float = 0.5, intercept: bool = False, weights: Any = None, toward: Any = "zero"
     ) -> None:

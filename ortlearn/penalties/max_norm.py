@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from .base import BasePenalty
+from .expressions import as_operand
 
 __all__ = ["MaxNormPenalty"]
 
@@ -40,6 +41,7 @@ class MaxNormPenalty(BasePenalty):
     """
 
     proximal_kind = "column_ball"
+    strengths = ("max_norm",)
 
     def __init__(self, max_norm: float = 3.0, intercept: bool = False, weights: Any = None) -> None:
         super().__init__(intercept=intercept, weights=weights)
@@ -74,4 +76,4 @@ class MaxNormPenalty(BasePenalty):
         axes = list(range(1, rank)) if rank > 2 else [0]
         norms = op.Sqrt(op.ReduceSum(op.Mul(weight, weight), axes, keepdims=1))
         tiny = float(np.finfo(op.float_dtype).tiny)
-        return op.Mul(weight, op.Min(op.Div(float(self.max_norm), op.Max(norms, tiny)), 1.0))
+        return op.Mul(weight, op.Min(op.Div(as_operand(self.max_norm), op.Max(norms, tiny)), 1.0))

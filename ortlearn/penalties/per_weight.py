@@ -185,6 +185,15 @@ class PerWeightPenalty(BasePenalty):
         named = zip(self.penalties, self.parts(), strict=True)
         return PerWeightPenalty({key: part.without_absolute_values() for key, part in named})
 
+    def with_inputs(self, prefix: str) -> tuple[BasePenalty, dict[str, float]]:
+        """Return the penalties with names of scalars instead of their strengths, and their values by name."""
+        found: dict[str, BasePenalty] = {}
+        values: dict[str, float] = {}
+        for number, (key, part) in enumerate(zip(self.penalties, self.parts(), strict=True)):
+            found[key], own = part.with_inputs(f"{prefix}_{number}")
+            values |= own
+        return PerWeightPenalty(found), values
+
     def graph_key(self) -> Hashable:
         """Return a key of the graphs that the penalties write."""
         named = zip(self.penalties, self.parts(), strict=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -47,6 +48,7 @@ class Family:
     keys: list[Hashable]
     aligned: Aligned
     sessions: dict[int, Any] = field(default_factory=dict)  # by number of leading axes
+    batched: dict[int, ModelProto] = field(default_factory=dict)
 
     @property
     def carried(self) -> list[Carried]:
@@ -68,14 +70,15 @@ class StackCompiler:
         self._families: list[Family] = []
         self._alive: list[Any] = []  # keys may contain the ids of these objects
 
-    def key_of(self, task: TrainingTask, sizes: Sizes) -> Hashable:
-        """Build the graph of a candidate and return its key."""
+    def key_of(self, task: TrainingTask, sizes: Sizes) -> tuple[Hashable, dict[str, np.ndarray]]:
+        """Build the graph of a candidate; return its key, and the strengths of the penalty for its inputs."""
+        task, strengths = task.with_strengths_as_inputs()
         own, values = structure_key(task)
         key = own, sizes.key
         if key not in self._graphs:
             self._alive.append(values)
             self._graphs[key] = epoch_graph(task, *sizes.key, faster_layouts, joins_intercepts=False)
-        return key
+        return key, strengths
 
     def families(self, keys: Sequence[Hashable], dtype: Any) -> list[tuple[Family, list[int]]]:
         """Return the families of graphs, and the numbers of their keys."""
@@ -118,22 +121,24 @@ class StackCompiler:
         length unless shared: candidates, and before them, if there are two, orders of samples.
         """
         if n_axes not in family.sessions:
-            family.sessions[n_axes] = self._built(family, n_axes)
+            family.sessions[n_axes] = None
+            if not family.graph.draws:  # candidates would share random numbers
+                with suppress(NotBatchable):
+                    model = _batched(family, n_axes)
+                    family.sessions[n_axes] = make_session(model, self.device, self.n_jobs)
         return family.sessions[n_axes]
 
-    def _built(self, family: Family, n_axes: int) -> Any:
-        if family.graph.draws:  # candidates would share random numbers
-            return None
-        model = _with_inputs(family.aligned)
-        names = {value.name for value in model.graph.input}
-        own = {RATE, *(item.source for item in family.carried), *family.aligned.constants} & names
-        try:
-            model = batched_model(model, own, {}, "candidates")
-            if n_axes > 1:
-                model = batched_model(model, own | {ORDER, REST} & names, {}, "orders")
-        except NotBatchable:
-            return None
-        return make_session(model, self.device, self.n_jobs)
+
+def _batched(family: Family, n_axes: int) -> ModelProto:
+    """Return the graph of a family with leading axes."""
+    if n_axes in family.batched:
+        return family.batched[n_axes]
+    model = _with_inputs(family.aligned) if n_axes == 1 else _batched(family, 1)
+    own = {RATE, *(item.source for item in family.carried)}
+    own |= {*family.graph.strengths, *family.aligned.constants, *((ORDER, REST) if n_axes > 1 else ())}
+    inputs = own & {value.name for value in model.graph.input}
+    family.batched[n_axes] = batched_model(model, inputs, {}, "candidates" if n_axes == 1 else "orders")
+    return family.batched[n_axes]
 
 
 def _with_inputs(aligned: Aligned) -> ModelProto:

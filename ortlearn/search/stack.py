@@ -94,7 +94,7 @@ class _Plan:
     """Numbers of the members of a stack, and lengths of its leading axes: orders, if several, and members."""
 
     family: Family
-    keys: list[Hashable]
+    constants: list[dict[str, np.ndarray]]  # of each member
     numbers: list[int]
     leading: tuple[int, ...]
 
@@ -107,13 +107,14 @@ def _plans(compiler: StackCompiler, members: dict[int, Member]) -> list[_Plan]:
         alike.setdefault((member.sizes, loop), []).append(number)
     plans = []
     for (sizes, _), numbers in alike.items():
-        keys = {number: compiler.key_of(members[number].task, sizes) for number in numbers}
+        graphs = {number: compiler.key_of(members[number].task, sizes) for number in numbers}
         dtype = members[numbers[0]].task.graph.dtype
-        for family, indices in compiler.families(list(keys.values()), dtype):
+        for family, indices in compiler.families([key for key, _ in graphs.values()], dtype):
             own = {numbers[index]: members[numbers[index]] for index in indices}
+            constants = {n: {**family.constants_of(graphs[n][0]), **graphs[n][1]} for n in own}
             for found, leading in _layouts(own):
                 if len(found) > 1 or own[found[0]].state.n_iter:
-                    plans.append(_Plan(family, [keys[n] for n in found], found, leading))
+                    plans.append(_Plan(family, [constants[n] for n in found], found, leading))
     return plans
 
 
@@ -182,7 +183,7 @@ class _Stack:
             for member in {id(member.data): member for member in self.members}.values()
         ]
         found = {name: np.concatenate([part[name] for part in parts]) for name in parts[0] if len(parts) > 1}
-        constants = [self.plan.family.constants_of(key) for key in self.plan.keys]
+        constants = self.plan.constants
         stacked = {name: self._stacked([own[name] for own in constants]) for name in constants[0]}
         return {**parts[0], **found, **stacked}
 

@@ -41,6 +41,20 @@ class Foreign(BasePenalty):
         return op.ReduceSum(op.node("Gelu", weight, domain="com.microsoft"), keepdims=0)
 
 
+class Doubled(L1Penalty):
+    strengths = ("l1",)
+
+    def forward(self, op, weight):
+        return op.Mul(op.ReduceSum(op.Abs(weight), keepdims=0), 2 * float(self.l1))
+
+
+class Ignored(L1Penalty):
+    strengths = ("l1",)
+
+    def forward(self, op, weight):
+        return op.Mul(op.ReduceSum(op.Abs(weight), keepdims=0), 0.5 if self.l1 == 0.5 else 1.0)
+
+
 @pytest.mark.parametrize(
     "penalty, message",
     [
@@ -49,6 +63,8 @@ class Foreign(BasePenalty):
         (Away(), "its proximal step increases its objective from"),
         (Flat(), "shape"),
         (Foreign(), "not standard"),
+        (Doubled(), "strengths .* must be operands"),
+        (Ignored(), "strengths .* must be operands"),
     ],
     ids=lambda value: type(value).__name__,
 )

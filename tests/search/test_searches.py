@@ -29,10 +29,20 @@ from ortlearn.learning_rates import (
     LearningRateLBFGS,
     LearningRateSGD,
 )
-from ortlearn.penalties import ElasticPenalty, L1Penalty, L2Penalty
+from ortlearn.penalties import (
+    ElasticPenalty,
+    GroupLassoPenalty,
+    L1Penalty,
+    L2Penalty,
+    MaxNormPenalty,
+    PerWeightPenalty,
+)
 from ortlearn.search import OrtGridSearchCV, OrtRandomizedSearchCV
+from ortlearn.search.compiler import StackCompiler
 from ortlearn.search.stack import MAX_ELEMENTS
+from ortlearn.training.steps.epoch_graph import epoch_graph
 from ortlearn.transforms.batching.rules import RULES
+from tests.calls import calls_of
 from tests.search.cases import (
     MODELS,
     RATES,
@@ -112,6 +122,31 @@ def test_settings_of_training(params, trained_alone):
     estimator, labels = trainer("ridge", **params)
     assert_same_results(estimator, {"learning_rate__eta0": [0.01, 0.03, 0.05]}, labels)
     assert len(trained_alone) == 2 * 3  # those of GridSearchCV
+
+
+@pytest.mark.parametrize(
+    "name, penalty, strengths",
+    [
+        ("ridge", ElasticPenalty(), {"l1": [0.0, 0.01], "l2": [0.02, 0.1]}),
+        pytest.param("network", GroupLassoPenalty(), {"strength": [0.01, 0.1]}, marks=pytest.mark.slow),
+        pytest.param("multinomial", MaxNormPenalty(), {"max_norm": [0.3, 0.5, 0.6]}, marks=pytest.mark.slow),
+        pytest.param("binary", L2Penalty(toward="start"), {"l2": [0.1, 0.3]}, marks=pytest.mark.slow),
+        pytest.param(
+            "network",
+            PerWeightPenalty({"coefs_[0]": L1Penalty(0.1), "coefs_[1]": ElasticPenalty(0.1, 0.2)}),
+            {"coefs_[0]__l1": [0.01, 0.1], "coefs_[1]__l2": [0.3, 0.1]},
+            marks=pytest.mark.slow,
+        ),
+    ],
+    ids=str,
+)
+def test_candidates_that_differ_in_strengths_share_a_graph(name, penalty, strengths):
+    """Strengths are inputs of the graph; those of zero leave a term out, which is another graph."""
+    estimator, labels = trainer(name, penalty=penalty, batch_size=6)
+    grid = {f"learning_penalty__{key}": values for key, values in strengths.items()}
+    with calls_of(epoch_graph, StackCompiler.key_of) as built:
+        assert_same_results(estimator, grid, labels, cv=[(np.arange(60), np.arange(60, 83))])
+    assert len(built) == 1 + any(0.0 in values for values in strengths.values())
 
 
 @pytest.mark.slow

@@ -50,7 +50,7 @@ def builder(task: TrainingTask, model: ModelProto, prefix: str) -> GraphBuilder:
         opset_versions(model)[""],
         dtype=task.graph.dtype,
         existing_names=graph_names(model.graph) | OWN_NAMES | {task.objective.label},
-        types=value_types(model),
+        types=value_types(model) | dict.fromkeys(task.objective.strengths, TensorType(elem_type(task), ())),
         prefix=prefix,
     )
 
@@ -62,7 +62,8 @@ def batch_inputs(task: TrainingTask, batch: int | str) -> list[ValueInfoProto]:
         inputs.append(make_value_info(objective.label, batch_type(objective.label_type, batch)))
     if objective.weighted and objective.loss is not None:
         inputs.append(make_value_info(SAMPLE_WEIGHT, sample_type(task, batch)))
-    return inputs
+    scalar = TensorType(elem_type(task), ())
+    return inputs + [make_value_info(name, scalar) for name in objective.strengths]
 
 
 def sample_type(task: TrainingTask, batch: int | str) -> TensorType:

@@ -88,6 +88,8 @@ class Objective:
         Name of the label input; if ``loss`` is None, it is an input of the graph.
     weighted : bool
         Whether there are sample weights; if ``loss`` is None, they are an input of the graph.
+    strengths : tuple of str
+        Names of scalar inputs with strengths of the penalty.
     """
 
     loss: BaseLoss | None
@@ -95,6 +97,7 @@ class Objective:
     label_type: TensorType
     label: str = "ortlearn_label"
     weighted: bool = False
+    strengths: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -148,6 +151,12 @@ class TrainingTask:
             own = {item.name for item in fields(part)} & fields_of_parts.keys()
             parts[name] = replace(part, **{field: fields_of_parts.pop(field) for field in own})
         return replace(self, **parts, **fields_of_parts)
+
+    def with_strengths_as_inputs(self) -> tuple[TrainingTask, dict[str, np.ndarray]]:
+        """Return the task with strengths of the penalty as inputs of its graphs, and their values."""
+        penalty, values = self.objective.penalty.with_inputs("ortlearn_strength")
+        own = {name: np.asarray(value, dtype=self.graph.dtype) for name, value in values.items()}
+        return self.changed(penalty=penalty, strengths=tuple(own)), own
 
     def inputs(self, data: Data) -> dict[str, Any]:
         """Return the features of all samples, dense or sparse, by the name of the input."""

@@ -72,6 +72,7 @@ class EpochGraph:
 
     model: ModelProto
     carried: list[Carried]  # weights and states
+    strengths: tuple[str, ...] = ()  # of the penalty, which are inputs
     draws: bool = False  # whether it draws random numbers
     timer: BatchTimer = field(default_factory=BatchTimer)  # measures the time per batch
 
@@ -136,8 +137,7 @@ def epoch_graph(
     wide = [name for name in columns if name not in single]
     renamed = map_names(step.model, {name: BATCH_OF.format(name) for name in single})
     gathered = with_gathers(renamed, wide, SAMPLES_OF_BATCH, task.graph.sparse)
-    read = {SAMPLES_OF_BATCH, *map(BATCH_OF.format, single)}
-    body, invariant = _split_invariant(gathered, {*wide, *read, RATE})
+    body, invariant = _split_invariant(gathered, {RATE, *task.objective.strengths})
     op = GraphBuilder(opset_versions(step.model)[""], prefix="ortlearn_epoch_")
     op.nodes.extend(invariant.nodes)
     op.initializers.extend(invariant.initializers)
@@ -164,7 +164,7 @@ def epoch_graph(
     ends = [info for _, info in after]
     model = _assemble(task, step, op, columns, rest, infos, ends, known)
     draws = any(node.op_type in RANDOM for node in step.model.graph.node)
-    return EpochGraph(model, [item for item, _ in after], draws)
+    return EpochGraph(model, [item for item, _ in after], task.objective.strengths, draws)
 
 
 def order_arrays(order: np.ndarray, size: int) -> dict[str, np.ndarray]:
@@ -209,16 +209,16 @@ def with_gathers(
     return append_nodes(model, op, first=True)
 
 
-def _split_invariant(model: ModelProto, outer: set[str]) -> tuple[ModelProto, GraphBuilder]:
-    """Move nodes that read only the rate and constants out of a loop body."""
+def _split_invariant(model: ModelProto, scalars: set[str]) -> tuple[ModelProto, GraphBuilder]:
+    """Move nodes that read only these scalars and constants out of a loop body."""
     before = GraphBuilder(opset_versions(model)[""])
     tensors = {tensor.name: tensor for tensor in model.graph.initializer}
-    known = {*outer, *tensors}
+    known = {*scalars, *tensors}
     nodes: list[NodeProto] = []
     for node in model.graph.node:
         reads = node_inputs(node)
         drawn = node.op_type in RANDOM
-        if reads and not drawn and reads <= known and not reads & (outer - {RATE}):
+        if reads and not drawn and reads <= known:
             known.update(node.output)
             before.nodes.append(node)
         else:
@@ -244,7 +244,8 @@ def _append_rest(
         looped = {item: _turned(op, item, name) for item, name in looped.items()}
     last = fitting or last
     model = with_gathers(last.model, columns, REST, task.graph.sparse)
-    shared = {*columns, *all_entries(task.graph.model, task.graph.sparse), REST, RATE}
+    scalars = {RATE, *task.objective.strengths}
+    shared = {*columns, *all_entries(task.graph.model, task.graph.sparse), REST, *scalars}
     names = {name: LAST_OF.format(name) for name in graph_names(model.graph) - shared}
     names |= {own.source: name for own, name in zip(last.carried, looped.values(), strict=True)}
     names[OBJECTIVE] = LAST
@@ -280,8 +281,8 @@ def _assemble(
     inputs.append(make_value_info(ORDER, TensorType(TensorProto.INT64, ("batches", size))))
     if rest:
         inputs.append(make_value_info(REST, TensorType(TensorProto.INT64, (rest,))))
-    inputs.append(make_value_info(RATE, TensorType(elem_type, ())))
-    inputs += starts
+    scalars = (RATE, *task.objective.strengths)
+    inputs += [make_value_info(name, TensorType(elem_type, ())) for name in scalars] + starts
     outputs = [make_value_info(LOSSES, TensorType(elem_type, (None,)))]
     if rest:
         outputs.append(make_value_info(LAST, TensorType(elem_type, ())))

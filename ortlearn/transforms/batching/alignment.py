@@ -32,6 +32,8 @@ def align(models: Sequence[ModelProto], dtype: Any = np.float32) -> Aligned | No
     """Return the merged graphs, or None if they differ in more than constants."""
     if len({tuple(sorted((i.domain, i.version) for i in model.opset_import)) for model in models}) > 1:
         return None
+    if len(models) == 1:
+        return Aligned(models[0], {})
     template = copy_model(models[0])
     walk = _Aligner(np.dtype(dtype))
     try:
