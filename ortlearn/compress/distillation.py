@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from ..comparison.evidence import bounded
-from .files import File, answer_metrics, check_not_empty, split_samples
+from .files import File, answer_metrics, check_samples, label_columns, split_samples
 from .lessons import Answers, Lesson
-from .objectives import label_columns, tempered
+from .objectives import tempered, training_options
 from .results import Compressed, report
 from .teachers import Teachers, cross_fitted_answers
 
@@ -118,25 +118,24 @@ def distill(
         raise ValueError(f"temperature={temperature!r} must be positive.")
     if alpha != "auto" and not (isinstance(alpha, int | float) and 0 <= alpha <= 1):
         raise ValueError(f'alpha={alpha!r} must be "auto" or between 0 and 1.')
-    check_not_empty(X)
+    check_samples(X, y, held_out)
     teachers = Teachers(teacher if isinstance(teacher, list | tuple) else [teacher], X, y)
-    options = {"max_iter": max_iter, "batch_size": batch_size, "random_state": random_state}
-    lesson = Lesson(teachers, student, float(temperature), float(extra), options, eta0, dict(hints or {}))
+    options = training_options(max_iter, batch_size, eta0, random_state)
+    lesson = Lesson(teachers, student, float(temperature), float(extra), options, dict(hints or {}))
     if lesson.hints and not (isinstance(teachers.models[0], File) and lesson.is_file):
         raise ValueError("hints name tensors of ONNX files: teacher and student must be files.")
     if not lesson.is_file:
         lesson.model(X)  # before anything is computed
     known, is_unseen = teachers.unseen(X, y, cross_fit, random_state)
     (X_fit, y_fit, own), (X_test, y_test, *_) = split_samples(X, y, held_out, random_state, known)
+    answers, old = teachers.answers(X_test), teachers.files(X_test)
+    y_test = teachers.labels(answers) if y_test is None else y_test
+    before = answer_metrics(answers, y_test, teachers.classes)
     taught, facts = _prepared(lesson, X_fit, y_fit, own, alpha, is_unseen)
     model, file, transform = lesson.taught(X_fit, taught)
     new, X_new = File(file), transform(X_test)
-    answers = teachers.answers(X_test)
-    y_test = teachers.labels(answers) if y_test is None else y_test
     facts |= teachers.fidelity(new, X_new, answers, random_state)
-    old = teachers.files(X_test)
-    before = answer_metrics(answers, y_test, teachers.classes)
-    return report(old, new, (X_new, y_test), random_state, before=before, facts=facts, model=model)
+    return report(old, new, (X_new, y_test), random_state, before, {}, facts, model)
 
 
 def _prepared(

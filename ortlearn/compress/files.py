@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from onnx import ModelProto
 from sklearn.model_selection import train_test_split
-from sklearn.utils import _safe_indexing
+from sklearn.utils import _safe_indexing, assert_all_finite, check_consistent_length
 from sklearn.utils.validation import _num_samples
 
 from ..evaluation.metrics import Metrics, metrics_of
@@ -21,19 +21,22 @@ from ..preprocessing.column_reading import read_columns
 from ..preprocessing.estimator_checks import is_trainer
 from ..runtime.deployment import deployed_session
 from ..runtime.errors import runtime_errors
+from ..targets.encoding import check_labels
 from ..trainable.conversion import to_trainable
 
 __all__ = [
-    *("CHUNK", "PART", "File", "Samples", "answer_metrics", "as_file", "check_not_empty", "latencies"),
-    "split_samples",
+    *("CHUNK", "PART", "File", "Samples", "answer_metrics", "as_file", "check_samples", "latencies"),
+    *("label_columns", "split_samples"),
 ]
 
 #: Samples of one call: of those that are timed, and of the others, as intermediate tensors may be large.
 CHUNK, PART = 1000, 100
 #: Metrics of a report, the first one that of the gate.
 SHOWN = ("accuracy", "r2", "log_loss", "rmse")
-#: Rounds of calls whose median is the latency.
-ROUNDS = 15
+#: Rounds of calls whose median is the latency, and seconds after which three are enough.
+ROUNDS, ENOUGH = 15, 0.5
+#: Operators that take NaN.
+TAKING_GAPS = ("Imputer", "IsNaN", "TreeEnsemble", "TreeEnsembleClassifier", "TreeEnsembleRegressor")
 
 Samples = tuple[Any, Any]
 
@@ -56,8 +59,13 @@ class File:
         return deployed_session(self.reader.model)
 
     def feeds(self, X: Any) -> dict[str, np.ndarray]:
-        """Return an array for each input."""
-        return read_columns(X, self.reader.schema)
+        """Return an array for each input; infinity, and NaN that no operator takes, are errors."""
+        found = read_columns(X, self.reader.schema)
+        takes_gaps = any(node.op_type in TAKING_GAPS for node in self.model.graph.node)
+        for array in found.values():
+            if array.dtype.kind == "f":
+                assert_all_finite(array, allow_nan=takes_gaps, input_name="X")
+        return found
 
     @runtime_errors()
     def run(self, X: Any, names: list[str] | None = None) -> dict[str, np.ndarray]:
@@ -68,9 +76,17 @@ class File:
             self.session.run(names, {name: array[start : start + PART] for name, array in feeds.items()})
             for start in range(0, count, PART)
         ]
-        return {
+        found = {
             name: np.concatenate(arrays) for name, arrays in zip(names, zip(*parts, strict=True), strict=True)
         }
+        for name, array in found.items():
+            if array.dtype.kind == "f" and np.isnan(array).any():
+                sample = np.flatnonzero(np.isnan(array).reshape(len(array), -1).any(axis=1))[0]
+                raise ValueError(
+                    f"The output {name!r} of the model is NaN for sample {sample} of X: fill or remove "
+                    "values that are missing or very large."
+                )
+        return found
 
     def matrix(self, X: Any) -> np.ndarray:
         """Return probabilities or scores of the classes, or predicted numbers, of shape (n_samples, k)."""
@@ -113,8 +129,24 @@ def answer_metrics(answers: np.ndarray, y: Any, classes: np.ndarray | None) -> M
 
 def _shown(y: Any, predictions: Predictions, classes: np.ndarray | None) -> Metrics:
     """Return the metrics that are shown; scores alone only rank, and ranks of each resample take long."""
+    if classes is not None and classes.size:
+        label_columns(y, classes)  # raises an error for other labels
     found = metrics_of(np.asarray(y), Predictions(predictions.values, predictions.probabilities), classes)
     return {name: found[name] for name in SHOWN if name in found}
+
+
+def label_columns(y: Any, classes: np.ndarray | None) -> np.ndarray:
+    """Return labels as columns of floats, one per class if there are classes."""
+    values = np.asarray(y)
+    found = values.reshape(len(values), -1)
+    if classes is None:
+        return found.astype(np.float64)
+    found = (found == classes).astype(np.float64)
+    if not found.any(axis=1).all():
+        raise ValueError(
+            f"y has labels that are not classes of the model: {np.asarray(classes).tolist()[:12]}."
+        )
+    return found
 
 
 def as_file(model: Any, X: Any, fused: bool = False) -> tuple[ModelProto, Any]:
@@ -132,10 +164,16 @@ def as_file(model: Any, X: Any, fused: bool = False) -> tuple[ModelProto, Any]:
     return file, X if steps is None else steps.transform(X)
 
 
-def check_not_empty(X: Any) -> None:
-    """Raise a ValueError if there are no samples."""
-    if _num_samples(X) == 0:
-        raise ValueError("X has no samples: at least some are needed, to measure and to calibrate.")
+def check_samples(X: Any, y: Any, held_out: Any) -> None:
+    """Raise a ValueError for no samples, for labels that are missing or not finite, and for other sizes."""
+    parts = [("", X, y), *([(" of held_out", *held_out)] if isinstance(held_out, tuple) else [])]
+    for name, samples, labels in parts:
+        if _num_samples(samples) == 0:
+            raise ValueError(
+                f"X{name} has no samples: at least some are needed, to measure and to calibrate."
+            )
+        check_labels(labels, f"y{name}")
+        check_consistent_length(samples, labels)
 
 
 def split_samples(X: Any, y: Any, held_out: Any, seed: int, *others: np.ndarray) -> tuple[Any, Any]:
@@ -143,7 +181,6 @@ def split_samples(X: Any, y: Any, held_out: Any, seed: int, *others: np.ndarray)
 
     Both are X and y, followed by other arrays of the first ones, and of the second ones for a share.
     """
-    check_not_empty(X)
     if isinstance(held_out, tuple):
         return (X, y, *others), held_out
     if not 0 < held_out < 1:
@@ -168,15 +205,15 @@ def latencies(files: Sequence[tuple[File, Any]], count: int) -> list[float]:
     """Return the median seconds of a call of each file with a number of its samples; calls take turns."""
     feeds = []
     for file, X in files:
-        arrays = file.feeds(_safe_indexing(X, np.arange(min(count, _num_samples(X)))))
+        arrays = file.feeds(X)
         indices = np.arange(count)
         feeds.append({name: array[indices % len(array)] for name, array in arrays.items()})
-    times = np.empty((ROUNDS, len(files)))
-    repeats = max(1, 20 // count)
-    for row in times:
-        for i, (file, _) in enumerate(files):
+    times, repeats, begin = list[list[float]](), max(1, 20 // count), time.perf_counter()
+    while len(times) < ROUNDS and (len(times) < 3 or time.perf_counter() - begin < ENOUGH):
+        times.append([])
+        for (file, _), arrays in zip(files, feeds, strict=True):
             start = time.perf_counter()
             for _ in range(repeats):
-                file.session.run(None, feeds[i])
-            row[i] = (time.perf_counter() - start) / repeats
+                file.session.run(None, arrays)
+            times[-1].append((time.perf_counter() - start) / repeats)
     return list(np.median(times, axis=0).tolist())

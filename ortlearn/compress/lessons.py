@@ -16,21 +16,20 @@ from sklearn.utils.validation import _num_samples
 
 from ..estimators import OrtGradientOptimizer
 from ..graphs import extract_model
-from ..learning_rates import LearningRateAdam
 from ..onnx_files.loading import is_onnx_source, load_onnx
 from ..preprocessing.initial_fit import fit_clone, is_fitted
 from ..quiet import quiet
 from ..trainable.conversion import to_trainable
 from ..trainable.from_estimator import write_weights
 from .files import File, as_file
-from .objectives import ScoreGraph, Term, fit_answers, tempered
+from .objectives import VALIDATION, ScoreGraph, Term, fit_answers, tempered
 from .students import joined, more_samples, student_of_size
 from .teachers import Teachers
 
 __all__ = ["Answers", "Lesson"]
 
-#: Share of the samples that decides when a training ends, none of which is drawn from; epochs to wait.
-VALIDATION, PATIENCE = 0.1, 20
+#: Epochs to wait for a lower loss of the samples that decide when a training ends; none is drawn from them.
+PATIENCE = 20
 #: Fewest samples that are drawn.
 FEWEST = 5000
 #: What a student learns: samples, answers, labels and weights of samples.
@@ -57,7 +56,6 @@ class Lesson:
     temperature: float
     extra: float
     options: Mapping[str, Any]
-    eta0: float
     hints: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -123,9 +121,6 @@ class Lesson:
         plain = {k: v for k, v in model.get_params().items() if isinstance(v, int | float | str | tuple)}
         return fitted.set_params(**plain)  # not those of a single iteration
 
-    def _rate(self) -> LearningRateAdam:
-        return LearningRateAdam(eta0=self.eta0, schedule="cosine")
-
     def _network(self, given: Rows, validation: Rows, alpha: float, options: dict[str, Any]) -> tuple:
         """Return a student whose graph is trained on soft labels, or an ONNX file on numbers."""
         X, classifies = given[0], self.teachers.classes is not None
@@ -148,8 +143,8 @@ class Lesson:
         names = {trainable.original_names[name]: name for name in trainable.trained}
         widths = [(own, width, 1.0) for own, width, _ in hints]
         loss = graph.with_loss(graph.model, [term for _, term in terms], widths, weighted=True)
-        options |= {"learning_rate": self._rate(), "validation": columns(validation)}
-        found = fit_answers(loss, weights=list(names), **columns(given), **options)
+        options |= {"weights": list(names), "validation": columns(validation)}
+        found = fit_answers(loss, **columns(given), **options).trained_coef_
         if self.is_file:
             return None, trainable.with_weights({names[name]: found[name] for name in names}), lambda X: X
         return self._finished(write_weights(start, trainable, {name: found[name] for name in names}), X)
@@ -177,13 +172,8 @@ class Lesson:
         """Return a student trained on numbers."""
         y, y_val = (_numbers(rows, alpha) for rows in (given, validation))
         model = self._start(given[0], y)
-        trainer = OrtGradientOptimizer(
-            model,
-            learning_rate=self._rate(),
-            early_stopping=True,
-            warm_start=model is self.student,
-            **options,
-        )
+        options |= {"early_stopping": True, "warm_start": model is self.student}
+        trainer = OrtGradientOptimizer(model, **options)
         with quiet(ConvergenceWarning):
             trainer.fit(given[0], y, sample_weight=given[3], X_val=validation[0], y_val=y_val)
         return self._finished(trainer.to_sklearn(), given[0])

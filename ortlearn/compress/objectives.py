@@ -14,14 +14,21 @@ from ..estimators import OrtGradientOptimizer
 from ..exceptions import ConversionError, StartKeptWarning
 from ..graphs import append_nodes
 from ..graphs.view import GraphView
+from ..learning_rates import LearningRateAdam
 from ..losses import LogLoss, SquaredErrorLoss
 from ..models.weight_names import restored_names
 from ..quiet import quiet
+from ..runtime.deployment import deployed_session
 from ..trainable.trainable_model import TrainableModel
+from .files import PART, label_columns
 
-__all__ = ["LOSS", "ScoreGraph", "Term", "fit_answers", "label_columns", "tempered"]
+__all__ = [
+    *("LOSS", "VALIDATION", "ScoreGraph", "Term", "fit_answers", "mean_loss", "tempered", "training_options"),
+]
 
 LABEL, LOSS, WEIGHT = "label", "loss", "weight"
+#: Share of the samples that decides when a training ends.
+VALIDATION = 0.1
 #: Losses of soft labels by link; that of softmax is here, as LogLoss has classes for labels there.
 LOSSES = {"identity": SquaredErrorLoss(), "sigmoid": LogLoss()}
 
@@ -70,13 +77,9 @@ class ScoreGraph:
         """Return labels as probabilities, or as numbers for a regressor."""
         if self.link == "identity":
             return label_columns(y, None)
-        known = np.arange(max(self.n_outputs, 2)) if classes is None else np.asarray(classes)
-        found = label_columns(y, known)
-        if not found.any(axis=1).all():
-            raise ValueError(
-                f"y has labels that are not classes of the model, which are {known.tolist()[:12]}."
-            )
-        return self.targets(found)
+        return self.targets(
+            label_columns(y, np.arange(max(self.n_outputs, 2)) if classes is None else classes)
+        )
 
     def with_loss(
         self,
@@ -126,17 +129,17 @@ class ScoreGraph:
         return op.Neg(op.ReduceSum(op.Mul(label, op.LogSoftmax(score, axis=1)), [1], keepdims=0))
 
 
-def label_columns(y: Any, classes: np.ndarray | None) -> np.ndarray:
-    """Return labels as columns of floats, one per class if there are classes."""
-    values = np.asarray(y)
-    found = values.reshape(len(values), -1)
-    return (found if classes is None else found == classes).astype(np.float64)
-
-
 def tempered(probabilities: np.ndarray, temperature: float) -> np.ndarray:
     """Return probabilities at a temperature: proportional to ``p ** (1 / T)``."""
     powers = np.clip(probabilities, 1e-6, None) ** (1 / temperature)
     return powers / powers.sum(axis=1, keepdims=True)
+
+
+def training_options(max_iter: int, batch_size: int, eta0: float, random_state: int) -> dict[str, Any]:
+    """Return the options of a training by Adam, whose rates end at zero."""
+    rate = LearningRateAdam(eta0=eta0, schedule="cosine")
+    found = {"max_iter": max_iter, "batch_size": batch_size, "random_state": random_state}
+    return {**found, "learning_rate": rate}
 
 
 def fit_answers(
@@ -147,8 +150,8 @@ def fit_answers(
     sample_weight: np.ndarray | None = None,
     validation: Mapping[str, Any] | None = None,
     **options: Any,
-) -> Mapping[str, np.ndarray]:
-    """Return the trained weights of a graph with a loss.
+) -> OrtGradientOptimizer:
+    """Return the trained estimator of a graph with a loss.
 
     The validation has samples, labels and weights under the names of these arguments.
     """
@@ -168,4 +171,15 @@ def fit_answers(
     )
     with quiet(StartKeptWarning), quiet(ConvergenceWarning):  # the schedule ends at max_iter
         trainer.fit(X, labels.astype(np.float32), sample_weight=sample_weight, **held)
-    return trainer.trained_coef_
+    return trainer
+
+
+def mean_loss(model: ModelProto, feeds: Mapping[str, np.ndarray], labels: np.ndarray) -> float:
+    """Return the mean loss of samples, for a graph of weighted losses."""
+    values = {**feeds, LABEL: labels.astype(np.float32), WEIGHT: np.ones(len(labels), np.float32)}
+    session = deployed_session(model)
+    found = [
+        session.run([LOSS], {name: array[i : i + PART] for name, array in values.items()})[0]
+        for i in range(0, len(labels), PART)
+    ]
+    return float(np.concatenate(found).mean())

@@ -19,11 +19,12 @@ from sklearn.utils.validation import check_is_fitted
 from ..exceptions import ConversionError
 from ..onnx_files.loading import is_onnx_source
 from ..preprocessing.estimator_checks import is_trainer
-from .files import File, as_file, check_not_empty, split_samples
+from .files import File, as_file, check_samples, split_samples
+from .objectives import training_options
 from .results import Compressed, report
 from .teachers import unseen_by_members
 from .trees import fewer_leaves, fewer_trees, n_leaves, n_trees
-from .units import Training, fewer_units, units
+from .units import fewer_units, units
 
 __all__ = ["prune"]
 
@@ -126,36 +127,36 @@ def prune(
     model = model.to_sklearn() if is_trainer(model) else model
     if not is_onnx_source(model):
         check_is_fitted(model)
-    check_not_empty(X)
+    check_samples(X, y, held_out)
     last, put_back = _inside(model)
     shrink, size, parts = _kind(last, leaves)
     known = unseen_by_members(last, _samples_inside(model, X, y)[0])
     own = () if known is None else (known,)
     (X_fit, y_fit, *own), (X_test, y_test, *_) = split_samples(X, y, held_out, random_state, *own)
+    file, X_old = as_file(model, X_test, fused=True)
+    before = (old := File(file)).metrics(X_old, y_test)
     if max_loss is not None:
         parts_of_fit = split_samples(X_fit, y_fit, 0.2, random_state, *own)
         (X_fit, y_fit, *own), (X_choice, y_choice, *_) = parts_of_fit
-    training = Training(
-        steps, {"max_iter": max_iter, "batch_size": batch_size, "random_state": random_state}, eta0
-    )
+    options = {"steps": steps, **training_options(max_iter, batch_size, eta0, random_state)}
     given = _samples_inside(model, X_fit, y_fit)
 
     def shrunk(share: float) -> Any:
-        return shrink(last, *given, share, training, *own)
+        return shrink(last, *given, share, options, *own)
 
     small = last if sparsity is None else shrunk(sparsity)
     if max_loss is not None:
-        before = _score(model, X_choice, y_choice)
+        whole = _score(model, X_choice, y_choice)
         for share in SHARES:
             found = shrunk(share)
-            if not before - _score(put_back(found), X_choice, y_choice) <= max_loss:
+            if not whole - _score(put_back(found), X_choice, y_choice) <= max_loss:
                 break
             small = found
     layers = {parts: f"{size(last)} -> {size(small)}"}
     small = put_back(small)
-    (old, X_old), (new, X_new) = (as_file(one, X_test, fused=True) for one in (model, small))
+    new, X_new = as_file(small, X_test, fused=True)
     made = None if is_onnx_source(model) else small
-    return report([(File(old), X_old)], File(new), (X_new, y_test), random_state, layers=layers, model=made)
+    return report([(old, X_old)], File(new), (X_new, y_test), random_state, before, layers, {}, made)
 
 
 def _inside(model: Any) -> tuple[Any, Callable[[Any], Any]]:
@@ -223,7 +224,7 @@ def _features(model: Any) -> str:
     return str(np.shape((model[-1] if isinstance(model, Pipeline) else model).coef_)[-1])
 
 
-def _fewer_features(model: Any, X: Any, y: Any, share: float, training: Any) -> Any:
+def _fewer_features(model: Any, X: Any, y: Any, share: float, options: Any) -> Any:
     """Keep the features with the largest coefficients, and fit a model on them."""
     count = max(1, round(np.shape(model.coef_)[-1] * (1 - share)))
     selector = SelectFromModel(model, prefit=True, threshold=-np.inf, max_features=count).fit(X)

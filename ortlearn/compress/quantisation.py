@@ -8,13 +8,19 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import _num_samples
 
+from ..exceptions import StartKeptWarning, warn_user
 from ..runtime.deployment import optimized_operators
-from .files import File, as_file, split_samples
-from .quantiser import Quantiser, Settings
+from .files import File, as_file, check_samples, split_samples
+from .objectives import training_options
+from .quantiser import Quantiser
+from .ranges import METHODS
 from .results import Compressed, report
 
 __all__ = ["quantize"]
 
+#: Largest level of weights by type, and that of reduce_range.
+LAST, REDUCED = {"int8": 127, "int4": 7}, 64
+GRADES = ("calibration", "scales", "training")
 #: Operators of onnxruntime that multiply integers.
 INTEGER_KERNELS = (
     "ConvInteger",
@@ -54,7 +60,7 @@ def quantize(
     ----------
     model : estimator, onnx.ModelProto, bytes, str or os.PathLike
         Fitted estimator of scikit-learn or of ortlearn, or an ONNX file, in floats. It is not changed.
-    X : array-like, frame or dict
+    X : array-like or frame
         Samples, as the model takes them.
     y : array-like, default=None
         Labels; by default the model's own answers, so that the result is compared with the float model.
@@ -92,14 +98,20 @@ def quantize(
     -------
     Compressed
         ``onnx`` is the quantised file; ``layers`` says for each layer whether it is quantised, and why not;
-        ``facts["integer kernels"]`` counts the integer operators that onnxruntime runs for it.
+        ``facts["grade"]`` is the grade that was reached, and ``facts["integer kernels"]`` counts the integer
+        operators that onnxruntime runs for the file.
 
     Raises
     ------
     ValueError
-        If there are no samples, if X has values that are not finite, or for an unknown option.
+        If there are no samples, if X or y has values that are not finite, or for an unknown option.
     ConversionError
         If the model has no layer that can be quantised; the message names operators.
+
+    Warns
+    -----
+    StartKeptWarning
+        If training does not lower the loss of a tenth of the samples: the result is the calibrated file.
 
     References
     ----------
@@ -118,32 +130,43 @@ def quantize(
     ({'QGemm': 2}, True, True)
     """
     eta0 = {"training": 1e-4}.get(grade, 1e-3) if eta0 is None else eta0
-    settings = Settings(
-        *(to, grade, calibration, symmetric, activations, reduce_range),
-        *(max_iter, batch_size, eta0, random_state),
-    )
-    settings.check()
+    known = {"to": (to, LAST), "grade": (grade, GRADES), "calibration": (calibration, METHODS)}
+    for name, (value, values) in known.items():
+        if value not in values:
+            raise ValueError(f"{name}={value!r} must be one of {list(values)}.")
+    last = min(LAST[to], REDUCED if reduce_range else LAST["int8"])
+    activations = to == "int8" if activations is None else activations
     if max_loss is not None and not max_loss >= 0:
         raise ValueError(f"max_loss={max_loss!r} must be 0 or more.")
-    file, X = as_file(model, X)
+    check_samples(X, y, held_out)
     (X_fit, y_fit), (X_test, y_test) = split_samples(X, y, held_out, random_state)
-    quantiser = Quantiser(file, settings, X_fit, y_fit)
+    (file, X_fit), (_, X_test) = (as_file(model, part) for part in (X_fit, X_test))
+    quantiser = Quantiser(file, X_fit, y_fit, random_state, to == "int4")
     old = File(quantiser.file)
+    old.feeds(X_fit)  # raises an error for values that are not finite
     y_test = old.labels(X_test) if y_test is None else y_test
-    chosen = quantiser.without(keep_float)
-    new = File(quantiser.quantised(chosen))
+    before = old.metrics(X_test, y_test)
+    chosen = quantiser.without(quantiser.plan(last, calibration, symmetric, activations), keep_float)
+    training = grade, training_options(max_iter, batch_size, eta0, random_state)
+    new = File(quantiser.quantised(chosen, *training))
     if max_loss is not None:
         ones = np.ones(_num_samples(X_test))
-        metric, before = next(iter(old.metrics(X_test, y_test).items()))
+        metric, score = next(iter(before.items()))
         order = None
-        while chosen.layers and not before(ones) - new.metrics(X_test, y_test)[metric](ones) <= max_loss:
+        while chosen.layers and not score(ones) - new.metrics(X_test, y_test)[metric](ones) <= max_loss:
             order = quantiser.by_sensitivity(chosen) if order is None else order
             name = order.pop(0)
             chosen = chosen.without([name])
             quantiser.left[name] = f"stays in float: the loss would exceed max_loss={max_loss:g}"
-            new = File(quantiser.quantised(chosen))
-    done = f"{to} weights" + (", int8 activations" if settings.rounds_activations else "")
+            new = File(quantiser.quantised(chosen, *training))
+    done = f"{to} weights" + (", int8 activations" if activations else "")
+    if quantiser.kept:
+        done += f", {quantiser.kept}"
+        warn_user(
+            f"The result is {quantiser.kept}. Try eta0={eta0 / 3:.1g} or more samples.", StartKeptWarning
+        )
     layers = dict.fromkeys(chosen.layers, done) | quantiser.left
     kernels = optimized_operators(new.model)
-    facts = {"integer kernels": {name: kernels[name] for name in INTEGER_KERNELS if kernels[name]}}
-    return report([(old, X_test)], new, (X_test, y_test), random_state, layers=layers, facts=facts)
+    facts: dict[str, Any] = {"grade": "calibration" if quantiser.kept else grade}
+    facts["integer kernels"] = {name: kernels[name] for name in INTEGER_KERNELS if kernels[name]}
+    return report([(old, X_test)], new, (X_test, y_test), random_state, before, layers, facts)

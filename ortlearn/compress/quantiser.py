@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from onnx import ModelProto, version_converter
 from scipy.special import expit, softmax
+from sklearn.model_selection import train_test_split
 from sklearn.utils import _safe_indexing, check_random_state
 from sklearn.utils.validation import _num_samples
 
@@ -16,63 +17,29 @@ from ..exceptions import ConversionError
 from ..graphs import extract_model, set_initializers, value_types
 from ..graphs.name_patterns import matches_pattern
 from ..graphs.view import GraphView
-from ..learning_rates import LearningRateAdam
 from ..onnx_files.interface import with_interface
 from ..onnx_files.loading import load_onnx
 from ..runtime.deployment import deployed_session
 from ..trainable.conversion import to_trainable
 from .files import PART, File
 from .layers import Layer, find_layers
-from .objectives import ScoreGraph, Term, fit_answers
+from .objectives import VALIDATION, ScoreGraph, Term, fit_answers, mean_loss
 from .qdq import LOG, Plan, write_quantised, write_trainable
-from .ranges import METHODS, Levels, activation_levels, weight_levels
+from .ranges import Levels, activation_levels, weight_levels
 
-__all__ = ["Quantiser", "Settings"]
+__all__ = ["Quantiser"]
 
-#: Largest level of weights by type, and the opset that has int4.
-LAST = {"int8": 127, "int4": 7}
-REDUCED, OPSET_OF_INT4 = 64, 21
-GRADES = ("calibration", "scales", "training")
-#: Samples of the calibration, and values that are kept of each tensor.
-CALIBRATION, VALUES = 1000, 2**20
-
-
-@dataclass(frozen=True)
-class Settings:
-    """Options of a quantisation."""
-
-    to: str
-    grade: str
-    calibration: str
-    symmetric: bool
-    activations: bool | None
-    reduce_range: bool
-    max_iter: int
-    batch_size: int
-    eta0: float
-    seed: int
-
-    def check(self) -> None:
-        """Raise a ValueError for unknown names."""
-        known: dict[str, Any] = {"to": LAST, "grade": GRADES, "calibration": METHODS}
-        for name, values in known.items():
-            if getattr(self, name) not in values:
-                raise ValueError(f"{name}={getattr(self, name)!r} must be one of {list(values)}.")
-
-    @property
-    def rounds_activations(self) -> bool:
-        """Whether activations are integers."""
-        return self.to == "int8" if self.activations is None else bool(self.activations)
+#: The opset that has int4, samples of the calibration, and values that are kept of each tensor.
+OPSET_OF_INT4, CALIBRATION, VALUES = 21, 1000, 2**20
 
 
 class Quantiser:
     """Quantise the layers of one file, with samples for calibration and training."""
 
-    def __init__(self, file: ModelProto, settings: Settings, X: Any, y: Any) -> None:
-        self.file, self.settings, self.X, self.y = file, settings, X, y
-        self.model = load_onnx(file)
-        if settings.to == "int4":
-            self.model = _with_int4(self.model)
+    def __init__(self, file: ModelProto, X: Any, y: Any, seed: int, int4: bool = False) -> None:
+        self.file, self.X, self.y, self.seed = file, X, y, seed
+        self.kept = ""  # why the last file is calibrated only, though it was trained
+        self.model = _with_int4(load_onnx(file)) if int4 else load_onnx(file)
         self.view = GraphView(self.model)
         self.layers, self.left = find_layers(self.view)
         if not self.layers:
@@ -83,23 +50,21 @@ class Quantiser:
                 "The model has no linear layer or convolution that can be quantised. Its operators are "
                 f"{sorted({node.op_type for node in self.view.nodes})}. {reasons}"
             )
-        if settings.symmetric:  # without a zero point, a Relu is no part of the rounding before it
-            self.layers = {name: _before_activation(part) for name, part in self.layers.items()}
-        self.plan = Plan(
-            self.layers, self._weights(), self._calibrated() if settings.rounds_activations else {}
-        )
 
-    def _weights(self) -> dict[str, Levels]:
-        last, found = min(LAST[self.settings.to], REDUCED if self.settings.reduce_range else 127), {}
+    def plan(self, last: int, method: str, symmetric: bool, activations: bool) -> Plan:
+        """Return all layers with the levels of their weights, up to ``last``, and of activations."""
+        if symmetric:  # without a zero point, a Relu is no part of the rounding before it
+            self.layers = {name: _before_activation(part) for name, part in self.layers.items()}
+        weights = {}
         for name, layer in self.layers.items():
             array = self.view.value(name)
             assert array is not None
             if not np.isfinite(array).all():
                 raise ValueError(f"The weight {name!r} has values that are not finite.")
-            found[name] = weight_levels(array, layer.axis, last, self.settings.calibration)
-        return found
+            weights[name] = weight_levels(array, layer.axis, last, method)
+        return Plan(self.layers, weights, self._calibrated(method, symmetric) if activations else {})
 
-    def _calibrated(self) -> dict[str, Levels]:
+    def _calibrated(self, method: str, symmetric: bool) -> dict[str, Levels]:
         """Return the levels of all activations, from their values for some samples."""
         tensors = {*Plan.tensors(self.view, self.layers.values()).values()}
         # a convolution in float leaves its copies, which then need their own levels
@@ -111,15 +76,14 @@ class Quantiser:
                     f"The tensor {name!r} has values that are not finite for samples of X: fill or remove "
                     "NaN and infinity first."
                 )
-        options = self.settings.calibration, self.settings.symmetric
-        return {name: activation_levels(array, *options) for name, array in values.items()}
+        return {name: activation_levels(array, method, symmetric) for name, array in values.items()}
 
     def _some(self, count: int) -> Any:
-        indices = check_random_state(self.settings.seed).permutation(_num_samples(self.X))[:count]
+        indices = check_random_state(self.seed).permutation(_num_samples(self.X))[:count]
         return _safe_indexing(self.X, np.sort(indices))
 
-    def without(self, keep_float: str | Sequence[str]) -> Plan:
-        """Return the plan without layers by the names of weights and nodes."""
+    def without(self, plan: Plan, keep_float: str | Sequence[str]) -> Plan:
+        """Return a plan without layers by the names of weights and nodes."""
         patterns = [keep_float] if isinstance(keep_float, str) else list(keep_float)
         for pattern in patterns:
             found = [
@@ -130,20 +94,21 @@ class Quantiser:
             if not found:
                 raise ValueError(f"keep_float={pattern!r} matches none of the layers {list(self.layers)}.")
             self.left.update(dict.fromkeys(found, "stays in float, as keep_float says"))
-        return self.plan.without(self.left)
+        return plan.without(self.left)
 
-    def quantised(self, plan: Plan) -> ModelProto:
-        """Return the file, after the training of its grade."""
+    def quantised(self, plan: Plan, grade: str, options: Mapping[str, Any]) -> ModelProto:
+        """Return the file, after the training of a grade."""
+        self.kept = ""
         if not plan.layers:
             return self.file
         model = self.model
-        if self.settings.grade != "calibration":
-            model, plan = self._trained(plan)
+        if grade != "calibration":
+            model, plan = self._trained(plan, grade, options)
         return with_interface(write_quantised(model, plan), self.file)
 
-    def _trained(self, plan: Plan) -> tuple[ModelProto, Plan]:
+    def _trained(self, plan: Plan, grade: str, options: Mapping[str, Any]) -> tuple[ModelProto, Plan]:
         """Return the model and the plan with trained weights and scales."""
-        settings, classes = self.settings, None if self.y is None else np.asarray(self.y)
+        classes = None if self.y is None else np.asarray(self.y)
         forced = classes is not None and classes.ndim == 1 and classes.dtype.kind in "iub"
         wide = (value_types(self.model)[self.model.graph.output[0].name].shape or (0, 1))[-1] != 1
         trainable = to_trainable(self.model, forced_task="classification" if forced and wide else None)
@@ -158,17 +123,27 @@ class Quantiser:
         targets = self._answers(graph) if self.y is None else graph.one_hot(self.y, graph.classes)
         held = {tensor.name for tensor in rounded.graph.initializer}
         weights = [name for n in trainable.trained if (name := trainable.original_names[n]) in held]
-        weights = [] if settings.grade == "scales" else weights
-        found = fit_answers(
-            graph.with_loss(rounded, [Term()]),
-            self.X,
-            targets,
+        weights = [] if grade == "scales" else weights
+        indices = np.arange(len(targets))
+        fit, held = train_test_split(indices, test_size=VALIDATION, random_state=self.seed)
+        X_held, loss = _safe_indexing(self.X, held), graph.with_loss(rounded, [Term()], weighted=True)
+        trained = fit_answers(
+            loss,
+            _safe_indexing(self.X, fit),
+            targets[fit],
             [*weights, *logs],
-            learning_rate=LearningRateAdam(eta0=settings.eta0, schedule="cosine"),
-            max_iter=settings.max_iter,
-            batch_size=settings.batch_size,
-            random_state=settings.seed,
+            np.ones(len(fit)),
+            {"X": X_held, "labels": targets[held], "sample_weight": np.ones(len(held))},
+            **options,
         )
+        found = trained.trained_coef_
+        if trained.start_kept_:
+            before = mean_loss(loss, File(self.file).feeds(X_held), targets[held])
+            after = min(trained.validation_losses_, default=np.nan)
+            self.kept = (
+                f"calibrated only: the loss of {len(held)} samples is {before:.4g}, and at best {after:.4g} "
+                f"after the training of grade={grade!r}"
+            )
         return set_initializers(self.model, {name: found[name] for name in weights}), Plan(
             plan.layers, _scaled(plan.weights, found), _scaled(plan.activations, found)
         )

@@ -115,8 +115,7 @@ def joined(X: Any, drawn: Any) -> Any:
     """Return samples followed by others."""
     if not hasattr(X, "iloc"):
         return np.concatenate([np.asarray(X), drawn])
-    indices = np.arange(len(X) + len(drawn))
-    result = X.iloc[indices % len(X)].reset_index(drop=True)
+    result = _safe_indexing(X, np.arange(len(X) + len(drawn)) % len(X)).reset_index(drop=True)
     for name in X.columns:
         result[name] = np.concatenate([X[name].to_numpy(), drawn[name].to_numpy()])
     return result.astype(X.dtypes.to_dict())

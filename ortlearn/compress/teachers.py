@@ -19,8 +19,7 @@ from ..models.capabilities import Bags, capability_of
 from ..onnx_files.loading import is_onnx_source, load_onnx
 from ..preprocessing.estimator_checks import last_step
 from ..preprocessing.initial_fit import after_steps
-from .files import File, as_file
-from .objectives import label_columns
+from .files import File, as_file, label_columns
 
 __all__ = ["Teachers", "cross_fitted_answers", "member_answers", "unseen_by_members"]
 

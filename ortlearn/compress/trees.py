@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from bisect import bisect_left
 from typing import Any
 
 import numpy as np
@@ -10,9 +11,9 @@ from scipy import sparse
 from sklearn.base import is_classifier
 from sklearn.linear_model import RidgeCV
 from sklearn.tree import BaseDecisionTree
+from sklearn.tree._tree import ccp_pruning_path
 
-from .objectives import label_columns
-from .subtrees import Collapses, without_subtrees
+from .files import label_columns
 from .teachers import member_answers
 
 __all__ = ["fewer_leaves", "fewer_trees", "n_leaves", "n_trees"]
@@ -31,15 +32,15 @@ def n_leaves(model: Any) -> str:
     return str(_count(_trees(model)))
 
 
-def fewer_trees(model: Any, X: Any, y: Any, share: float, training: Any, unseen: Any = None) -> Any:
+def fewer_trees(model: Any, X: Any, y: Any, share: float, options: Any, unseen: Any = None) -> Any:
     """Keep the trees whose mean is best, chosen one after the other, with new values of their leaves."""
     model, samples = copy.deepcopy(model), np.asarray(X)
     unseen = _keep(model, samples, y, unseen, max(1, round(len(model.estimators_) * (1 - share))))
-    _fit_leaves(model, samples, y, unseen, training.options["random_state"])
+    _fit_leaves(model, samples, y, unseen, options["random_state"])
     return model
 
 
-def fewer_leaves(model: Any, X: Any, y: Any, share: float, training: Any, unseen: Any = None) -> Any:
+def fewer_leaves(model: Any, X: Any, y: Any, share: float, options: Any, unseen: Any = None) -> Any:
     """Remove the subtrees whose splits decrease the impurity least per leaf, of all trees together.
 
     The strength of the minimal cost-complexity pruning (Breiman et al., 1984, section 3.3) is the lowest that
@@ -51,12 +52,20 @@ def fewer_leaves(model: Any, X: Any, y: Any, share: float, training: Any, unseen
     if is_forest := share > 0 and not isinstance(model, BaseDecisionTree):
         count = int(np.ceil(len(model.estimators_) * np.sqrt(1 - share)))
         unseen = _keep(model, samples, y, unseen, count)
-    collapses = [Collapses.of(tree.tree_) for tree in _trees(model)]
-    strength = _strength(collapses, _count(_trees(model)) - wanted)
-    for tree, found in zip(_trees(model), collapses, strict=True):
-        tree.tree_ = without_subtrees(tree.tree_, found.strengths <= strength)
+    trees, whole = _trees(model), [tree.tree_ for tree in _trees(model)]
+
+    def left(strength: float) -> int:
+        """Return the number of leaves after the pruning of all trees."""
+        for tree, nodes in zip(trees, whole, strict=True):
+            tree.tree_, tree.ccp_alpha = nodes, strength
+            tree._prune_tree()
+        return _count(trees)
+
+    strengths = np.unique(np.concatenate([ccp_pruning_path(nodes)["ccp_alphas"] for nodes in whole]))
+    strength = float(strengths[bisect_left(strengths[:-1], -wanted, key=lambda one: -left(one))])
+    left(strength)
     if is_forest:
-        _fit_leaves(model, samples, y, unseen, training.options["random_state"])
+        _fit_leaves(model, samples, y, unseen, options["random_state"])
     return model.set_params(ccp_alpha=strength)
 
 
@@ -66,15 +75,6 @@ def _trees(last: Any) -> list[Any]:
 
 def _count(trees: list[Any]) -> int:
     return sum(tree.get_n_leaves() for tree in trees)
-
-
-def _strength(collapses: list[Collapses], surplus: int) -> float:
-    """Return the lowest strength of pruning that removes a number of leaves of all trees together."""
-    strengths = np.concatenate([found.strengths for found in collapses])
-    removed = np.concatenate([found.removed for found in collapses])
-    order = np.argsort(strengths, kind="stable")
-    last = np.searchsorted(np.cumsum(removed[order]), surplus)
-    return float(strengths[order][last]) * (1 + 1e-9) if surplus > 0 else 0.0  # above rounding errors
 
 
 def _keep(last: Any, samples: np.ndarray, y: Any, unseen: Any, count: int) -> np.ndarray | None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,24 +16,15 @@ from ..onnx_files.loading import is_onnx_source, load_onnx
 from ..runtime.deployment import deployed_session
 from ..trainable.conversion import to_trainable
 from .channels import Channels, find_channels, without_channels
-from .files import File
+from .files import File, label_columns
 from .lessons import Answers, Lesson
-from .objectives import LOSS, ScoreGraph, Term, label_columns
+from .objectives import LOSS, ScoreGraph, Term
 from .teachers import Teachers
 
-__all__ = ["Training", "fewer_units", "importance", "units"]
+__all__ = ["fewer_units", "importance", "units"]
 
 #: Samples of a batch of the importance; weight of the answers of the whole network in the training.
 BATCH, ALPHA = 50, 0.5
-
-
-@dataclass(frozen=True)
-class Training:
-    """Training of a network between the steps of its pruning."""
-
-    steps: int
-    options: Mapping[str, Any]
-    eta0: float
 
 
 def units(model: Any) -> str:
@@ -44,14 +34,16 @@ def units(model: Any) -> str:
     return ", ".join(str(coef.shape[1]) for coef in model.coefs_[:-1])
 
 
-def fewer_units(model: Any, X: Any, y: Any, share: float, training: Training) -> Any:
+def fewer_units(model: Any, X: Any, y: Any, share: float, options: Mapping[str, Any]) -> Any:
     """Remove units in steps, and train after each, on labels and on answers of the whole network."""
+    options = dict(options)
+    steps = options.pop("steps")
     teachers = Teachers([model], X, y)
     is_file = is_onnx_source(model)
     model = load_onnx(model) if is_file else model
     forced = "classification" if is_file and teachers.classes is not None else None
     own, total = teachers.answers(X), 0
-    for step in range(1, training.steps + 1):
+    for step in range(1, steps + 1):
         trainable = to_trainable(model, X=None if is_file else X, forced_task=forced)
         graph = ScoreGraph.of(trainable)
         groups, others = find_channels(graph.model)
@@ -59,10 +51,10 @@ def fewer_units(model: Any, X: Any, y: Any, share: float, training: Training) ->
             reason = others or "it has no product or convolution with stored weights; distil it instead"
             raise ConversionError(f"The network has no units or channels that can be removed: {reason}.")
         total = total or sum(group.count for group in groups)
-        left = max(len(groups), round(total * (1 - share * step / training.steps)))
+        left = max(len(groups), round(total * (1 - share * step / steps)))
         kept = _most_important(importance(graph, groups, X, y), left)
         small = _without(model, groups, kept)
-        lesson = Lesson(teachers, small, 1.0, 0.0, training.options, training.eta0)
+        lesson = Lesson(teachers, small, 1.0, 0.0, options)
         fitted, file, _ = lesson.taught(
             X, Answers(own, label_columns(y, teachers.classes), teachers.answers, ALPHA)
         )

@@ -15,13 +15,12 @@ from sklearn.metrics import log_loss
 from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
-from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+from sklearn.tree import DecisionTreeClassifier
 
 from ortlearn.compress import distill, prune, quantize
 from ortlearn.compress.channels import find_channels, without_channels
 from ortlearn.compress.files import as_file
 from ortlearn.compress.objectives import ScoreGraph
-from ortlearn.compress.subtrees import Collapses
 from ortlearn.compress.units import BATCH, importance
 from ortlearn.conversion import to_trainable
 from ortlearn.exceptions import ConversionError
@@ -256,17 +255,6 @@ def test_leaves(is_forest):
         np.testing.assert_array_equal(same.predict_proba(X), found.model.predict_proba(X))
     with pytest.raises(ConversionError, match="LogisticRegression cannot be pruned by leaves"):
         prune(LogisticRegression(max_iter=10).fit(X / 16, y), X, y, sparsity=0.5, leaves=True)
-
-
-@pytest.mark.parametrize("tree", [DecisionTreeClassifier(max_leaf_nodes=40), DecisionTreeRegressor()])
-def test_strengths_are_those_of_the_path_of_scikit_learn(tree):
-    weights = np.random.default_rng(0).integers(1, 4, 200)
-    tree.set_params(random_state=0).fit(X[:200], y[:200], weights)
-    path = tree.cost_complexity_pruning_path(X[:200], y[:200], weights).ccp_alphas
-    found = Collapses.of(tree.tree_)
-    inner = np.isfinite(found.strengths)
-    np.testing.assert_allclose(np.unique(found.strengths[inner].round(9)), np.unique(path[1:].round(9)))
-    assert found.removed.sum() == tree.get_n_leaves() - 1
 
 
 def test_chosen_trees_by_definition():

@@ -1,17 +1,20 @@
 """``quantize``: grades, the gate, what stays in float, bad input."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from onnx import TensorProto, numpy_helper, parser
 from sklearn.datasets import load_digits, make_friedman1
 from sklearn.ensemble import RandomForestClassifier
+from sklearn.impute import SimpleImputer
 from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from ortlearn.compress import prune, quantize
-from ortlearn.compress.files import File
-from ortlearn.exceptions import ConversionError
+from ortlearn.compress import distill, prune, quantize
+from ortlearn.compress.files import File, as_file
+from ortlearn.exceptions import ConversionError, StartKeptWarning
 from ortlearn.graphs import initializer_arrays
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -80,9 +83,20 @@ def test_regression():
     model = MLPRegressor(hidden_layer_sizes=(32,), max_iter=100, random_state=0, learning_rate_init=0.01).fit(
         data, target
     )
-    for given, grade in ((target, "training"), (None, "calibration")):
-        found = quantize(model, data, given, grade=grade, **FEW)
-        assert found.metric == "r2" and found.loss < 0.02 and found.facts["integer kernels"]
+    found = quantize(model, data)
+    assert found.metric == "r2" and found.loss < 0.02 and found.facts["integer kernels"]
+    options = {"to": "int4", "activations": True, **FEW}
+    losses = [quantize(model, data, grade=g, **options).loss for g in ("calibration", "training")]
+    assert losses[1] < losses[0]
+
+
+@pytest.mark.slow
+def test_a_training_that_does_not_help_is_reported(network):
+    with pytest.warns(StartKeptWarning, match="calibrated only: the loss of 20 samples is .*Try eta0=1 or"):
+        found = quantize(network, X[:200], y[:200], grade="training", held_out=HELD, **FEW | {"eta0": 3.0})
+    calibrated = quantize(network, X[:200], y[:200], held_out=HELD)
+    assert found.facts["grade"] == "calibration" and found.onnx == calibrated.onnx
+    assert "after the training of grade='training'" in str(found)
 
 
 @pytest.mark.slow
@@ -170,12 +184,31 @@ def test_bad_input(network):
         quantize(network, X, y, keep_float="conv")
     with pytest.raises(ValueError, match="held_out=2 must be a share"):
         quantize(network, X, y, held_out=2)
-    broken = X.copy()
-    broken[:, 3] = np.nan
-    with pytest.raises(ValueError, match="not finite"):
-        quantize(network, broken, y)
-    with pytest.raises(ValueError, match="not classes of the model"):
-        quantize(network, X, y + 5, grade="training", held_out=HELD)
+    for labels in (y, y + 5):
+        with pytest.raises(ValueError, match="not classes of the model"):
+            quantize(network, X, y + 5, grade="training", held_out=(X, labels))
+
+
+@pytest.mark.parametrize("value, problem", [(np.nan, "contains NaN"), (np.inf, "contains infinity")])
+@pytest.mark.parametrize("call", [quantize, partial(prune, sparsity=0.5), partial(distill, student="mlp:2")])
+def test_values_that_are_not_finite(network, call, value, problem):
+    """In one sample or label of either part, for estimators and for files, before anything is trained."""
+    file = as_file(network, X)[0]
+    wrong_X, wrong_y = X[:200].copy(), y[:200].astype(float)
+    wrong_X[7, 3] = wrong_y[7] = value
+    for model in (network, file):
+        for part in (wrong_X, y[:200]), (X[:200], wrong_y):
+            with pytest.raises(ValueError, match=problem):
+                call(model, X=part[0], y=part[1], held_out=HELD)
+            with pytest.raises(ValueError, match=problem):
+                call(model, X=X[:200], y=y[:200], held_out=part)
+
+
+def test_missing_values_that_the_model_fills():
+    model = make_pipeline(SimpleImputer(), MLPClassifier((8,), max_iter=2, random_state=0)).fit(X, y)
+    some = X[:200].copy()
+    some[7, 3] = np.nan
+    assert set(quantize(model, some, y[:200]).layers.values()) == {"int8 weights, int8 activations"}
 
 
 def test_constant_samples(network):
