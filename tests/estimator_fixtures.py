@@ -116,8 +116,8 @@ def run_onnx():
         data = next(i for i in session.get_inputs() if i.name not in feeds)
         types = {"tensor(float16)": np.float16, "tensor(float)": np.float32, "tensor(double)": np.float64}
         dtype = types[data.type]
-        rows = np.asarray(X).astype(dtype)
-        return dict(zip(names, session.run(None, {data.name: rows, **feeds}), strict=True))
+        samples = np.asarray(X).astype(dtype)
+        return dict(zip(names, session.run(None, {data.name: samples, **feeds}), strict=True))
 
     return run
 

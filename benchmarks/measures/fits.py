@@ -14,7 +14,7 @@ Fits of scikit-learn's estimators by themselves (*own*), from fresh weights, and
 fitted estimator on the same samples (*warm*), which includes the comparison of a warm start. Default
 parameters, 20 features, seconds of processor time on one thread; sizes after a long fit are left out."""
 #: Seconds of a fit after which larger numbers of samples are left out.
-LONGEST = 6.0
+LONGEST = 2.0
 HEADER = ["estimator", "samples", "own, s", "fresh, s", "fresh / own", "warm, s", "warm / own"]
 
 

@@ -55,28 +55,28 @@ class Comparison:
     """Predictions of two models for the same samples, and their differences."""
 
     models: tuple[Model, Model]
-    rows: ScoredSamples
+    samples: ScoredSamples
     is_changed: np.ndarray
 
-    def part(self, rows: np.ndarray, bootstrap: Bootstrap) -> dict:
-        """Return the comparison of some samples."""
-        changed = int(self.is_changed[rows].sum())
+    def part(self, numbers: np.ndarray, bootstrap: Bootstrap) -> dict:
+        """Return the comparison of some samples, by their numbers."""
+        changed = int(self.is_changed[numbers].sum())
         result: dict[str, Any] = {
-            "rows": len(rows),
+            "rows": len(numbers),
             "changed": changed,
-            "changed_share": changed / len(rows),
+            "changed_share": changed / len(numbers),
         }
-        if self.rows.labels is None:
+        if self.samples.labels is None:
             return result
-        labels, weights = self.rows.labels[rows], self.rows.weights[rows]
+        labels, weights = self.samples.labels[numbers], self.samples.weights[numbers]
         before, after = [
-            model_metrics(model, labels, predictions.take(rows))
-            for model, predictions in zip(self.models, self.rows.predictions, strict=True)
+            model_metrics(model, labels, predictions.take(numbers))
+            for model, predictions in zip(self.models, self.samples.predictions, strict=True)
         ]
         if weights.sum() > 0:
             result["scores"] = bootstrap.compare(before, after, weights)
         if self.models[0].task == "classification":
-            right = [found.values[rows] == labels for found in self.rows.predictions]
+            right = [found.values[numbers] == labels for found in self.samples.predictions]
             result["now_right"] = int((~right[0] & right[1]).sum())
             result["now_wrong"] = int((right[0] & ~right[1]).sum())
         return result
@@ -90,8 +90,8 @@ def run(options: argparse.Namespace) -> dict:
     output = OutputFile.checked(options.changed, (".csv",), options.force, "--changed")
     found = _compare(options)
     if options.changed:
-        output.write(_changed_rows(found, options))
-    everything = np.arange(len(found.rows))
+        output.write(_changed_samples(found, options))
+    everything = np.arange(len(found.samples))
     result = {
         "old": options.old,
         "new": options.new,
@@ -103,8 +103,8 @@ def run(options: argparse.Namespace) -> dict:
     if options.by is not None:
         result["by"] = options.by
         result["groups"] = {
-            group: found.part(np.flatnonzero(found.rows.groups == group), bootstrap)
-            for group in _groups(found.rows, options.by)
+            group: found.part(np.flatnonzero(found.samples.groups == group), bootstrap)
+            for group in _groups(found.samples, options.by)
         }
     return result
 
@@ -116,9 +116,9 @@ def _compare(options: argparse.Namespace) -> Comparison:
             f"{old.path} is for {old.task} and {new.path} for {new.task}. Compare models of the same task."
         )
     parts = TableParts(options.data, by=options.by, used=used_columns(old, new), **column_options(options))
-    rows = scored_samples(parts, (old, new), options.label)
-    first, second = rows.predictions
-    return Comparison((old, new), rows, _changes(old, first, second, options.tolerance))
+    samples = scored_samples(parts, (old, new), options.label)
+    first, second = samples.predictions
+    return Comparison((old, new), samples, _changes(old, first, second, options.tolerance))
 
 
 def _changes(model: Model, old: Predictions, new: Predictions, tolerance: float | None) -> np.ndarray:
@@ -129,9 +129,9 @@ def _changes(model: Model, old: Predictions, new: Predictions, tolerance: float 
     return np.abs(new.values - old.values) > tolerance
 
 
-def _groups(rows: ScoredSamples, name: str) -> list[str]:
-    assert rows.groups is not None
-    groups = sorted(set(rows.groups.tolist()))
+def _groups(samples: ScoredSamples, name: str) -> list[str]:
+    assert samples.groups is not None
+    groups = sorted(set(samples.groups.tolist()))
     if len(groups) > MAX_GROUPS:
         raise ValueError(
             f"column {name!r} has {len(groups)} values. Choose a column with at most {MAX_GROUPS} for --by."
@@ -139,17 +139,17 @@ def _groups(rows: ScoredSamples, name: str) -> list[str]:
     return groups
 
 
-def _changed_rows(found: Comparison, options: argparse.Namespace) -> bytes:
+def _changed_samples(found: Comparison, options: argparse.Namespace) -> bytes:
     """Return the samples that changed as csv; the first row of the data has the number 0."""
     from pandas import DataFrame
 
     numbers = np.flatnonzero(found.is_changed)
-    old, new = (predictions.values[numbers] for predictions in found.rows.predictions)
+    old, new = (predictions.values[numbers] for predictions in found.samples.predictions)
     frame = DataFrame({"row": numbers, "old": old, "new": new})
-    if found.rows.labels is not None:
-        frame["label"] = found.rows.labels[numbers]
-    if found.rows.groups is not None:
-        frame[f"by {options.by}"] = found.rows.groups[numbers]
+    if found.samples.labels is not None:
+        frame["label"] = found.samples.labels[numbers]
+    if found.samples.groups is not None:
+        frame[f"by {options.by}"] = found.samples.groups[numbers]
     return frame.to_csv(index=False).encode()
 
 

@@ -72,10 +72,10 @@ def run(options: argparse.Namespace) -> dict:
         raise UsageError("pruning needs labels. Name their column with --label COLUMN.")
     out = OutputFile.checked(options.out, (".onnx",), options.force, "--out")
     model = load_model(options.model, options.trust)
-    rows, n_seen = drawn(options, options.data)
-    X, y = model.features(rows), None
-    if rows.labels is not None:
-        y = match_labels(rows.labels, model, options.label)
+    samples, n_seen = drawn(options, options.data)
+    X, y = model.features(samples), None
+    if samples.labels is not None:
+        y = match_labels(samples.labels, model, options.label)
     common = {"held_out": options.held_out, "random_state": options.random_state}
     source, steps = model.source, list[dict[str, Any]]()
     if options.student is not None:
@@ -102,7 +102,7 @@ def run(options: argparse.Namespace) -> dict:
     return {
         "model": options.model,
         "data": options.data,
-        "rows": len(rows),
+        "rows": len(samples),
         "rows_of_data": n_seen,
         "steps": steps,
         "out": options.out,

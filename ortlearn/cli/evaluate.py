@@ -31,14 +31,14 @@ def run(options: argparse.Namespace) -> dict:
         raise ValueError("scores need labels. Name their column with --label COLUMN.")
     model = load_model(options.model, options.trust)
     parts = TableParts(options.data, used=used_columns(model), **column_options(options))
-    rows = scored_samples(parts, [model], options.label)
+    samples = scored_samples(parts, [model], options.label)
     return {
         "model": options.model,
         "data": options.data,
-        "rows": len(rows),
+        "rows": len(samples),
         "task": model.task,
         "unused_columns": model.unused_columns(parts.feature_names),
-        "scores": rows.scores(model),
+        "scores": samples.scores(model),
     }
 
 

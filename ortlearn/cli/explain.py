@@ -49,7 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> dict:
     """Return the description of a model and its weights."""
     model = load_model(options.model, options.trust)
-    rows = _rows(options)
+    samples = _samples(options)
     result: dict[str, Any] = {
         "model": options.model,
         "kind": model.kind,
@@ -59,9 +59,9 @@ def run(options: argparse.Namespace) -> dict:
     }
     if isinstance(model, OnnxModel):
         return {**result, **_of_graph(model), **_checked(_of_onnx(model, options), options)}
-    X = None if rows is None else model.features(rows)
+    X = None if samples is None else model.features(samples)
     asked = {"weights_to_train": options.weights_to_train, "lora": _adapters(options)}
-    explanation = explain(model.source, X, None if rows is None else rows.labels, **asked)
+    explanation = explain(model.source, X, None if samples is None else samples.labels, **asked)
     return {**result, "class": type(model.source).__name__, **_checked(_table_of(explanation), options)}
 
 
@@ -72,7 +72,7 @@ def _checked(result: dict, options: argparse.Namespace) -> dict:
     return result
 
 
-def _rows(options: argparse.Namespace) -> Table | None:
+def _samples(options: argparse.Namespace) -> Table | None:
     if options.data is None:
         if options.label is not None:
             raise ValueError("--label names a column of DATA, which is missing. Add DATA.")

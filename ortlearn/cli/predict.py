@@ -68,13 +68,13 @@ def run(options: argparse.Namespace) -> dict:
     return {**result, "output": options.out}
 
 
-def _predictions(model: Model, rows: Table, options: argparse.Namespace) -> Any:
+def _predictions(model: Model, samples: Table, options: argparse.Namespace) -> Any:
     """Return the predictions for a part of the samples as a frame."""
     from pandas import DataFrame
 
     if options.group is not None and options.group not in (model.column_names or ()):
-        rows = replace(rows, features=rows.features.drop(columns=options.group, errors="ignore"))
-    columns = _columns(model, rows)
+        samples = replace(samples, features=samples.features.drop(columns=options.group, errors="ignore"))
+    columns = _columns(model, samples)
     if options.interval:
         missing = [name for name in INTERVAL if name not in columns]
         if missing:
@@ -86,7 +86,7 @@ def _predictions(model: Model, rows: Table, options: argparse.Namespace) -> Any:
     return DataFrame(columns)
 
 
-def _columns(model: Model, rows: Table) -> dict[str, Any]:
+def _columns(model: Model, samples: Table) -> dict[str, Any]:
     """Return the columns to write by name."""
     if isinstance(model, OnnxModel):
         about = model.intervals
@@ -97,24 +97,26 @@ def _columns(model: Model, rows: Table) -> dict[str, Any]:
         }
         names["probabilities"] = None if model.classes is None else model.classes.tolist()
         found: dict[str, Any] = {}
-        for name, values in model.outputs_of(rows).items():
-            found |= _parts(name, values, len(rows), names.get(name))
+        for name, values in model.outputs_of(samples).items():
+            found |= _parts(name, values, len(samples), names.get(name))
         return found
-    predicted = model.predict(rows)
+    predicted = model.predict(samples)
     found = {"prediction": predicted.values}
     if predicted.probabilities is not None:
         classes = None if model.classes is None else model.classes.tolist()
-        found |= _parts("probability", predicted.probabilities, len(rows), classes)
+        found |= _parts("probability", predicted.probabilities, len(samples), classes)
     return found
 
 
-def _parts(name: str, values: Any, n_rows: int, labels: list | None) -> dict[str, np.ndarray]:
+def _parts(name: str, values: Any, n_samples: int, labels: list | None) -> dict[str, np.ndarray]:
     """Return the columns of an output; maps of ZipMap have one per class."""
     if isinstance(values, list):
         labels, values = list(values[0]), np.array([list(item.values()) for item in values])
-    if len(values) != n_rows:
-        raise ValueError(f"Output {name!r} has {len(values)} values for {n_rows} samples, not one for each.")
-    matrix = np.asarray(values).reshape(n_rows, -1)
+    if len(values) != n_samples:
+        raise ValueError(
+            f"Output {name!r} has {len(values)} values for {n_samples} samples, not one for each."
+        )
+    matrix = np.asarray(values).reshape(n_samples, -1)
     if matrix.shape[1] == 1:
         return {name: matrix[:, 0]}
     labels = labels if labels is not None and len(labels) == matrix.shape[1] else list(range(matrix.shape[1]))

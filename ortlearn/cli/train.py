@@ -98,10 +98,10 @@ def run(options: argparse.Namespace) -> dict:
     curve = _checked_curve(options)
     model = load_model(options.model, options.trust)
     trainer = _trainer(options, model)
-    rows, test = _rows(options, model)
+    samples, test = _samples(options, model)
     before = _scores(model, test, options.label)
     start = time.perf_counter()
-    _fit(trainer, model, rows, options)
+    _fit(trainer, model, samples, options)
     seconds = time.perf_counter() - start
     content = _content(trainer, model, out.suffix)
     out.write(content)
@@ -115,9 +115,9 @@ def run(options: argparse.Namespace) -> dict:
         "out": options.out,
         "curve": options.curve,
         "task": model.task,
-        "rows": len(rows),
+        "rows": len(samples),
         "test_rows": 0 if test is None else len(test),
-        "unused_columns": model.unused_columns(rows.feature_names),
+        "unused_columns": model.unused_columns(samples.feature_names),
         "weights": sorted(trainer.trained_coef_),
         "epochs": trainer.n_iter_,
         "seconds": seconds,
@@ -159,7 +159,9 @@ def _trainer(options: argparse.Namespace, model: Model) -> Any:
     return trainer.set_params(verbose=int(progress))
 
 
-def _rows(options: argparse.Namespace, model: Model) -> tuple[Table | TableParts, Table | TableParts | None]:
+def _samples(
+    options: argparse.Namespace, model: Model
+) -> tuple[Table | TableParts, Table | TableParts | None]:
     """Return the samples to train on, and those to score on."""
     if not 0 <= options.test_share < 1:
         raise ValueError(f"--test-share {options.test_share}: must be 0 or more, and less than 1.")
@@ -170,32 +172,32 @@ def _rows(options: argparse.Namespace, model: Model) -> tuple[Table | TableParts
     def parts(path: str) -> TableParts:
         return TableParts(path, used=used_columns(model), **columns)
 
-    rows = parts(options.data) if options.stream else read_table(options.data, **columns)
+    samples = parts(options.data) if options.stream else read_table(options.data, **columns)
     if options.test is not None:
-        return rows, parts(options.test)
-    if isinstance(rows, TableParts) or options.test_share == 0 or rows.labels is None:
-        return rows, None
+        return samples, parts(options.test)
+    if isinstance(samples, TableParts) or options.test_share == 0 or samples.labels is None:
+        return samples, None
     seed = getattr(options, "random_state", None)
-    return _split(rows, options.test_share, model.task, SEED if seed is None else seed)
+    return _split(samples, options.test_share, model.task, SEED if seed is None else seed)
 
 
-def _split(rows: Table, share: float, task: str | None, seed: int) -> tuple[Table, Table]:
+def _split(samples: Table, share: float, task: str | None, seed: int) -> tuple[Table, Table]:
     """Return two parts of the samples, stratified by class if possible."""
     from sklearn.model_selection import train_test_split
 
-    numbers, strata = np.arange(len(rows)), None
-    if len(rows) <= np.ceil(share * len(rows)):
+    numbers, strata = np.arange(len(samples)), None
+    if len(samples) <= np.ceil(share * len(samples)):
         raise ValueError(
-            f"--test-share {share:g} leaves no sample of {rows.name} to train on, since it has {len(rows)}. "
-            "Use --test-share 0, or a file of other samples with --test."
+            f"--test-share {share:g} leaves no sample of {samples.name} to train on, since it has "
+            f"{len(samples)}. Use --test-share 0, or a file of other samples with --test."
         )
-    if task == "classification" and rows.labels is not None:
-        _, codes, counts = np.unique(rows.labels.astype(str), return_inverse=True, return_counts=True)
-        small = int(np.ceil(share * len(rows)))
-        if counts.min() > 1 and len(counts) <= min(small, len(rows) - small):
+    if task == "classification" and samples.labels is not None:
+        _, codes, counts = np.unique(samples.labels.astype(str), return_inverse=True, return_counts=True)
+        small = int(np.ceil(share * len(samples)))
+        if counts.min() > 1 and len(counts) <= min(small, len(samples) - small):
             strata = codes
     train, test = train_test_split(numbers, test_size=share, random_state=seed, stratify=strata)
-    return rows.take(np.sort(train)), rows.take(np.sort(test))
+    return samples.take(np.sort(train)), samples.take(np.sort(test))
 
 
 def _scores(model: Model, test: Table | TableParts | None, label: str | None) -> dict[str, float] | None:
@@ -205,30 +207,30 @@ def _scores(model: Model, test: Table | TableParts | None, label: str | None) ->
     return scored_samples([test] if isinstance(test, Table) else test, [model], label).scores(model)
 
 
-def _fit(trainer: Any, model: Model, rows: Table | TableParts, options: argparse.Namespace) -> None:
+def _fit(trainer: Any, model: Model, samples: Table | TableParts, options: argparse.Namespace) -> None:
     """Train, with the output of the training on stderr."""
-    known = explain_values(rows, model.column_names) if isinstance(rows, Table) else nullcontext()
+    known = explain_values(samples, model.column_names) if isinstance(samples, Table) else nullcontext()
     with contextlib.redirect_stdout(sys.stderr), known, warnings.catch_warnings():
         if options.out.lower().endswith(ONNX):  # the file would lack steps that run in scikit-learn
             warnings.simplefilter("error", FallbackWarning)
         try:
-            if isinstance(rows, Table):
-                trainer.fit(*_of_table(rows, model, options.label), sample_weight=rows.weights)
+            if isinstance(samples, Table):
+                trainer.fit(*_of_table(samples, model, options.label), sample_weight=samples.weights)
             else:
-                trainer.fit_stream(lambda: _batches(rows, model, options.label))
+                trainer.fit_stream(lambda: _batches(samples, model, options.label))
         except FallbackWarning as warning:
             raise ConversionError(f"{warning} Write a {SKOPS} file, which has all steps.") from warning
 
 
-def _of_table(rows: Table, model: Model, label: str | None) -> tuple[Any, Any]:
+def _of_table(samples: Table, model: Model, label: str | None) -> tuple[Any, Any]:
     """Return X and y of a table."""
-    labels = None if rows.labels is None else match_labels(rows.labels, model, label)
-    return model.features(rows), labels
+    labels = None if samples.labels is None else match_labels(samples.labels, model, label)
+    return model.features(samples), labels
 
 
-def _batches(rows: TableParts, model: Model, label: str | None) -> Iterator[tuple]:
+def _batches(samples: TableParts, model: Model, label: str | None) -> Iterator[tuple]:
     """Yield X, y and weights of each part."""
-    for part in rows:
+    for part in samples:
         weights = () if part.weights is None else (part.weights,)
         with explain_values(part, model.column_names):
             yield (*_of_table(part, model, label), *weights)

@@ -119,12 +119,12 @@ def torch_layers(model, dtype):
 def train_torch(model, X, y, loss, make, dtype):
     network = torch_layers(model, dtype)
     optimizer = make(network.parameters())
-    rows = torch.from_numpy(X).to(dtype)
+    samples = torch.from_numpy(X).to(dtype)
     labels = torch.from_numpy(y).to(dtype) if y.dtype.kind == "f" else torch.from_numpy(y)
     for _ in range(EPOCHS):
         for start in range(0, len(X), SIZE):
             optimizer.zero_grad()
-            loss(network(rows[start : start + SIZE]), labels[start : start + SIZE]).backward()
+            loss(network(samples[start : start + SIZE]), labels[start : start + SIZE]).backward()
             optimizer.step()
     linear = [layer for layer in network if isinstance(layer, torch.nn.Linear)]
     return [layer.weight.detach().numpy().T for layer in linear], [

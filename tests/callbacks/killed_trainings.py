@@ -68,8 +68,8 @@ def fit(name, folder, resumes=True):
         paths = {saving.read_summary(path)["epochs"]: path for path in folder.glob("*.zip")}
         trainer = saving.load(paths[max(paths)]) if paths else trainer
         trainer.set_callbacks(checkpoint)
-        for rows in list(blocks())[getattr(trainer, "n_iter_", 0) :]:
-            trainer.partial_fit(*rows)
+        for samples in list(blocks())[getattr(trainer, "n_iter_", 0) :]:
+            trainer.partial_fit(*samples)
     else:
         trainer.set_callbacks(checkpoint).fit(X, labels)
     write_result(trainer, Path(f"{folder}.npz"))

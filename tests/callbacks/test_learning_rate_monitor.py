@@ -19,7 +19,7 @@ RATE = LearningRateSGD(eta0=0.01, learning_rate="invscaling")
 
 
 @pytest.fixture(scope="module")
-def rows():
+def samples():
     X, y = load_diabetes(return_X_y=True)
     return scale(X)[:60], scale(y)[:60]
 
@@ -34,10 +34,10 @@ def rates(log):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_epoch_of_every_run(kind, rows):
+def test_every_epoch_of_every_run(kind, samples):
     monitor = LearningRateMonitor()
-    model = trainer(monitor, KINDS[kind]).fit(*rows)
-    model.set_params(max_iter=2).fit(*rows)
+    model = trainer(monitor, KINDS[kind]).fit(*samples)
+    model.set_params(max_iter=2).fit(*samples)
     first, second = monitor.get_logs(select="all")
     schedule = Rates(RATE)
     assert rates(first) == [schedule.of(epoch) for epoch in range(3)]
@@ -47,27 +47,27 @@ def test_every_epoch_of_every_run(kind, rows):
     assert list(first.data_as_pandas["rate"]) == rates(first)
 
 
-def test_partial_fit_continues_the_epoch_numbers(rows):
+def test_partial_fit_continues_the_epoch_numbers(samples):
     monitor = LearningRateMonitor()
     model = trainer(monitor)
     for _ in range(3):
-        model.partial_fit(*rows)
+        model.partial_fit(*samples)
     logs = monitor.get_logs(select="all")
     assert [row["epoch"] for log in logs for row in log.data] == [1, 2, 3]
     schedule = Rates(RATE)
     assert [rate for log in logs for rate in rates(log)] == [schedule.of(epoch) for epoch in range(3)]
 
 
-def test_solver_has_no_rate(rows):
+def test_solver_has_no_rate(samples):
     monitor = LearningRateMonitor()
-    model = trainer(monitor, learning_rate="LBFGS", max_iter=30).fit(*rows)
+    model = trainer(monitor, learning_rate="LBFGS", max_iter=30).fit(*samples)
     assert rates(monitor.get_logs()) == [None] * model.n_iter_
 
 
-def test_rates_of_a_search(rows):
+def test_rates_of_a_search(samples):
     monitor = LearningRateMonitor()
     grid = {"learning_rate__eta0": [0.1, 0.01]}
-    GridSearchCV(trainer(monitor, max_iter=2), grid, cv=2).fit(*rows)
+    GridSearchCV(trainer(monitor, max_iter=2), grid, cv=2).fit(*samples)
     log = monitor.get_logs()
     by_path = {row["task_id_path"]: row["rate"] for row in log.data}
     first = [by_path[0, 0, i, 0] for i in range(4)]
@@ -77,16 +77,16 @@ def test_rates_of_a_search(rows):
     assert {row["task_name"] for row in whole} == {"fit", "search", "epoch"}
 
 
-def test_pipelines_and_searches_are_rejected(rows):
+def test_pipelines_and_searches_are_rejected(samples):
     pipeline = make_pipeline(StandardScaler(), OrtGradientOptimizer(Ridge()))
     with pytest.raises(TypeError, match="LearningRateMonitor supports .*, not Pipeline. Call set_callbacks"):
-        pipeline.set_callbacks(LearningRateMonitor()).fit(*rows)
+        pipeline.set_callbacks(LearningRateMonitor()).fit(*samples)
 
 
-def test_pickled_with_its_estimator(rows):
+def test_pickled_with_its_estimator(samples):
     monitor = LearningRateMonitor()
-    model = trainer(monitor).fit(*rows)
-    again = pickle.loads(pickle.dumps(model)).fit(*rows)
+    model = trainer(monitor).fit(*samples)
+    again = pickle.loads(pickle.dumps(model)).fit(*samples)
     assert len(again._skl_callbacks[0].get_logs(select="all")) == 2
     assert len(monitor.get_logs(select="all")) == 1
 

@@ -24,15 +24,15 @@ OPTIMIZERS = {"one_graph": OrtGradientOptimizer, "two_calls": OrtGradientForward
 
 
 @pytest.fixture(scope="module")
-def rows():
+def samples():
     X, y = load_diabetes(return_X_y=True)
     return scale(X)[:80], scale(y)[:80]
 
 
-def train(checkpoint, rows, kind=OrtGradientOptimizer, model=None, fit=None, **options):
+def train(checkpoint, samples, kind=OrtGradientOptimizer, model=None, fit=None, **options):
     options = {"max_iter": 4, "random_state": 0, "batch_size": 16, "learning_rate": "Adam", **options}
     trainer = kind(model or Ridge(), **options)
-    return trainer.set_callbacks(checkpoint).fit(*rows, **(fit or {}))
+    return trainer.set_callbacks(checkpoint).fit(*samples, **(fit or {}))
 
 
 def names(checkpoint):
@@ -52,24 +52,24 @@ def test_keep_best_is_save_best_and_warns(tmp_path):
 
 @pytest.mark.needs_callbacks
 @pytest.mark.parametrize("kind", OPTIMIZERS)
-def test_file_for_every_epoch(kind, rows, tmp_path, run_onnx):
+def test_file_for_every_epoch(kind, samples, tmp_path, run_onnx):
     checkpoint = ModelCheckpoint(tmp_path / "new" / "folder", every=1)
-    train(checkpoint, rows, OPTIMIZERS[kind])
+    train(checkpoint, samples, OPTIMIZERS[kind])
     assert names(checkpoint) == [f"epoch-00000{i}.onnx" for i in (1, 2, 3, 4)]
     for epoch, path in enumerate(checkpoint.paths(), start=1):
         fewer = OPTIMIZERS[kind](
             Ridge(), max_iter=epoch, random_state=0, batch_size=16, learning_rate="Adam"
-        ).fit(*rows)
+        ).fit(*samples)
         model = onnx.load(path)
         assert model.graph.initializer == fewer.onnx_.graph.initializer
-        found = run_onnx(model, rows[0].astype(np.float32))[0]
-        np.testing.assert_array_equal(found.ravel(), fewer.predict(rows[0]))
+        found = run_onnx(model, samples[0].astype(np.float32))[0]
+        np.testing.assert_array_equal(found.ravel(), fewer.predict(samples[0]))
 
 
 @pytest.mark.needs_callbacks
-def test_measured_values_are_in_the_metadata(rows, tmp_path):
+def test_measured_values_are_in_the_metadata(samples, tmp_path):
     checkpoint = ModelCheckpoint(tmp_path, every=1)
-    trainer = train(checkpoint, rows, fit={"X_val": rows[0], "y_val": rows[1]}, validation_every=2)
+    trainer = train(checkpoint, samples, fit={"X_val": samples[0], "y_val": samples[1]}, validation_every=2)
     for record, path in zip(trainer.history_, checkpoint.paths(), strict=True):
         for key, value in record.items():
             assert read_value(path, key) == value
@@ -79,19 +79,19 @@ def test_measured_values_are_in_the_metadata(rows, tmp_path):
 
 
 @pytest.mark.needs_callbacks
-def test_every_parameter(rows, tmp_path):
+def test_every_parameter(samples, tmp_path):
     checkpoint = ModelCheckpoint(tmp_path, every=3)
-    train(checkpoint, rows, max_iter=7)
+    train(checkpoint, samples, max_iter=7)
     assert epochs(checkpoint) == [3, 6]
 
 
 @pytest.mark.needs_callbacks
 @pytest.mark.parametrize("monitor", ["validation_loss", "validation_score", "loss"])
-def test_best_checkpoints_are_kept(monitor, rows, tmp_path):
+def test_best_checkpoints_are_kept(monitor, samples, tmp_path):
     checkpoint = ModelCheckpoint(tmp_path, save_best=2, monitor=monitor, with_estimator=True)
-    fit = {"X_val": rows[0][:9], "y_val": rows[1][:9]}
+    fit = {"X_val": samples[0][:9], "y_val": samples[1][:9]}
     # With a rate this high, the loss oscillates.
-    trainer = train(checkpoint, rows, fit=fit, validation_every=1, learning_rate=0.5, max_iter=12)
+    trainer = train(checkpoint, samples, fit=fit, validation_every=1, learning_rate=0.5, max_iter=12)
     values = [record[monitor] for record in trainer.history_]
     order = np.argsort(np.array(values) * (-1 if monitor == "validation_score" else 1), kind="stable") + 1
     assert epochs(checkpoint) == sorted(order[:2])
@@ -101,14 +101,14 @@ def test_best_checkpoints_are_kept(monitor, rows, tmp_path):
 
 
 @pytest.mark.needs_callbacks
-def test_epochs_without_a_validation_are_not_ranked(rows, tmp_path):
+def test_epochs_without_a_validation_are_not_ranked(samples, tmp_path):
     checkpoint = ModelCheckpoint(tmp_path, save_best=3)
-    train(checkpoint, rows, fit={"X_val": rows[0], "y_val": rows[1]}, validation_every=3, max_iter=8)
+    train(checkpoint, samples, fit={"X_val": samples[0], "y_val": samples[1]}, validation_every=3, max_iter=8)
     assert epochs(checkpoint) == [3, 6]
 
 
 @pytest.mark.needs_callbacks
-def test_missing_criterion_is_an_early_error(rows, tmp_path):
+def test_missing_criterion_is_an_early_error(samples, tmp_path):
     seen = []
 
     class Counter(ModelCheckpoint):
@@ -117,7 +117,7 @@ def test_missing_criterion_is_an_early_error(rows, tmp_path):
             super().on_fit_task_end(estimator, context)
 
     with pytest.raises(ValueError, match="best epochs by validation_loss, which is not measured. Pass X_val"):
-        train(Counter(tmp_path, save_best=1), rows, max_iter=50)
+        train(Counter(tmp_path, save_best=1), samples, max_iter=50)
     assert seen == ["epoch"] * 5
     with pytest.raises(ValueError, match="There is no checkpoint in .*. Call fit first"):
         ModelCheckpoint(tmp_path).best_path()
@@ -125,7 +125,7 @@ def test_missing_criterion_is_an_early_error(rows, tmp_path):
 
 @pytest.mark.needs_callbacks
 @pytest.mark.parametrize("kind", OPTIMIZERS)
-def test_warm_start_from_an_onnx_file(kind, rows, tmp_path):
+def test_warm_start_from_an_onnx_file(kind, samples, tmp_path):
     """Without optimizer state, schedule and shuffling, the weights determine the rest of the training."""
     options = {
         "learning_rate": LearningRateSGD(eta0=0.01, learning_rate="constant"),
@@ -134,22 +134,22 @@ def test_warm_start_from_an_onnx_file(kind, rows, tmp_path):
         "warm_start": True,
     }
     checkpoint = ModelCheckpoint(tmp_path, every=1)
-    model = Ridge().fit(rows[0], -rows[1])
-    whole = OPTIMIZERS[kind](model, max_iter=6, **options).set_callbacks(checkpoint).fit(*rows)
-    later = OPTIMIZERS[kind](checkpoint.paths()[3], max_iter=2, **options).fit(*rows)
+    model = Ridge().fit(samples[0], -samples[1])
+    whole = OPTIMIZERS[kind](model, max_iter=6, **options).set_callbacks(checkpoint).fit(*samples)
+    later = OPTIMIZERS[kind](checkpoint.paths()[3], max_iter=2, **options).fit(*samples)
     np.testing.assert_allclose(later.train_losses_, whole.train_losses_[4:], rtol=1e-6)
-    np.testing.assert_allclose(later.predict(rows[0]), whole.predict(rows[0]), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(later.predict(samples[0]), whole.predict(samples[0]), rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.needs_callbacks
-def test_measured_values_are_not_copied_to_later_models(rows, tmp_path):
+def test_measured_values_are_not_copied_to_later_models(samples, tmp_path):
     """Duplicate metadata keys would not be valid ONNX."""
     first, second = (
         ModelCheckpoint(tmp_path / "first", every=1),
         ModelCheckpoint(tmp_path / "second", every=1),
     )
-    train(first, rows)
-    later = train(second, rows, model=first.paths()[-1], warm_start=True)
+    train(first, samples)
+    later = train(second, samples, model=first.paths()[-1], warm_start=True)
     assert not later.get_trained_onnx().metadata_props
     for path in second.paths():
         onnx.checker.check_model(onnx.load(path))
@@ -172,73 +172,75 @@ def test_warm_start_of_a_classifier_from_an_onnx_file(tmp_path):
 
 @pytest.mark.needs_callbacks
 @pytest.mark.parametrize("kind", OPTIMIZERS)
-def test_loaded_estimator_continues_with_the_same_result(kind, rows, tmp_path):
+def test_loaded_estimator_continues_with_the_same_result(kind, samples, tmp_path):
     checkpoint = ModelCheckpoint(tmp_path, with_estimator=True, every=2)
-    whole = train(checkpoint, rows, OPTIMIZERS[kind], learning_rate=LearningRateAdam(eta0=0.01), max_iter=6)
+    whole = train(
+        checkpoint, samples, OPTIMIZERS[kind], learning_rate=LearningRateAdam(eta0=0.01), max_iter=6
+    )
     later = saving.load(tmp_path / "epoch-000002.zip")
     assert later.n_iter_ == 2 and "_skl_callbacks" not in vars(later)
     for _ in range(4):
-        later.partial_fit(*rows)
+        later.partial_fit(*samples)
     assert later.train_losses_ == whole.train_losses_
     for name, array in whole.trained_coef_.items():
         np.testing.assert_array_equal(later.trained_coef_[name], array)
 
 
 @pytest.mark.needs_callbacks
-def test_partial_fit_adds_files(rows, tmp_path):
+def test_partial_fit_adds_files(samples, tmp_path):
     checkpoint = ModelCheckpoint(tmp_path, save_best=2, monitor="loss")
     trainer = OrtGradientOptimizer(Ridge(), random_state=0, learning_rate=0.01).set_callbacks(checkpoint)
     for _ in range(4):
-        trainer.partial_fit(*rows)
+        trainer.partial_fit(*samples)
     assert epochs(checkpoint) == [3, 4]
     again = ModelCheckpoint(tmp_path, save_best=2, monitor="loss")
-    trainer.set_callbacks(again).partial_fit(*rows)
+    trainer.set_callbacks(again).partial_fit(*samples)
     assert epochs(again) == [4, 5]
 
 
 @pytest.mark.needs_callbacks
-def test_files_of_an_earlier_fit(rows, tmp_path):
+def test_files_of_an_earlier_fit(samples, tmp_path):
     checkpoint = ModelCheckpoint(tmp_path, every=1)
-    trainer = train(checkpoint, rows)
+    trainer = train(checkpoint, samples)
     (tmp_path / "notes.txt").write_text("mine")
     before = {path: path.read_bytes() for path in checkpoint.paths()}
     other_day = OrtGradientOptimizer(Ridge()).set_callbacks(ModelCheckpoint(tmp_path, every=1))
     for call in (trainer.fit, other_day.fit, other_day.partial_fit):
         with pytest.raises(ValueError, match="already has 4 checkpoints of an earlier fit. Pass"):
-            call(*rows)
+            call(*samples)
     again = ModelCheckpoint(tmp_path, overwrite=True, every=1)
     with pytest.raises(ValueError, match="NaN"):
-        train(again, (rows[0] * np.nan, rows[1]))
+        train(again, (samples[0] * np.nan, samples[1]))
     assert {path: path.read_bytes() for path in checkpoint.paths()} == before
-    train(again, rows, max_iter=2)
+    train(again, samples, max_iter=2)
     assert names(again) == ["epoch-000001.onnx", "epoch-000002.onnx"]
     assert (tmp_path / "notes.txt").read_text() == "mine"
 
 
 @pytest.mark.needs_callbacks
-def test_files_are_kept_when_the_training_fails(rows, tmp_path):
+def test_files_are_kept_when_the_training_fails(samples, tmp_path):
     checkpoint = ModelCheckpoint(tmp_path, every=1)
     trainer = OrtGradientOptimizer(Ridge(), max_iter=50, learning_rate=3.0, random_state=0)
     with pytest.raises(ConvergenceError):
-        trainer.set_callbacks(checkpoint).fit(*rows)
+        trainer.set_callbacks(checkpoint).fit(*samples)
     assert names(checkpoint)[0] == "epoch-000001.onnx" and len(names(checkpoint)) < 50
     assert all(np.isfinite(read_value(path, "loss")) for path in checkpoint.paths())
     assert not list(tmp_path.glob(".*")), "a half-written file is left"
 
 
 @pytest.mark.needs_callbacks
-def test_pipeline_has_a_folder_for_its_step(rows, tmp_path):
+def test_pipeline_has_a_folder_for_its_step(samples, tmp_path):
     checkpoint = ModelCheckpoint(tmp_path, every=1)
     trainer = OrtGradientOptimizer(Ridge(), max_iter=2).set_callbacks(checkpoint)
-    make_pipeline(StandardScaler(), trainer).fit(*rows)
+    make_pipeline(StandardScaler(), trainer).fit(*samples)
     assert names(checkpoint) == [f"fit-final-estimator-1/epoch-00000{i}.onnx" for i in (1, 2)]
 
 
 @pytest.mark.needs_callbacks
-def test_search_has_a_folder_for_every_training(rows, tmp_path):
+def test_search_has_a_folder_for_every_training(samples, tmp_path):
     checkpoint = ModelCheckpoint(tmp_path, save_best=1, monitor="loss")
     trainer = OrtGradientOptimizer(Ridge(), max_iter=3, random_state=0).set_callbacks(checkpoint)
-    search = GridSearchCV(trainer, {"learning_rate": [0.01, 1e-5]}, cv=2).fit(*rows)
+    search = GridSearchCV(trainer, {"learning_rate": [0.01, 1e-5]}, cv=2).fit(*samples)
     folders = [f"search-0/candidate-split-evaluation-{i}" for i in range(4)]
     expected = [f"{folder}/epoch-000003.onnx" for folder in ["refit-with-best-params-1", *folders]]
     assert names(checkpoint) == expected
@@ -248,24 +250,24 @@ def test_search_has_a_folder_for_every_training(rows, tmp_path):
 
 
 @pytest.mark.needs_callbacks
-def test_other_estimators_are_rejected(rows, tmp_path):
+def test_other_estimators_are_rejected(samples, tmp_path):
     pipeline = make_pipeline(StandardScaler(), OrtGradientOptimizer(Ridge()))
     with pytest.raises(TypeError, match="ModelCheckpoint supports OrtGradientOptimizer .* not Pipeline"):
-        pipeline.set_callbacks(ModelCheckpoint(tmp_path, every=1)).fit(*rows)
+        pipeline.set_callbacks(ModelCheckpoint(tmp_path, every=1)).fit(*samples)
 
 
 @pytest.mark.needs_callbacks
-def test_solver_has_checkpoints(rows, tmp_path):
+def test_solver_has_checkpoints(samples, tmp_path):
     checkpoint = ModelCheckpoint(tmp_path, every=1)
-    trainer = train(checkpoint, rows, learning_rate="LBFGS", max_iter=30, model=Ridge())
+    trainer = train(checkpoint, samples, learning_rate="LBFGS", max_iter=30, model=Ridge())
     assert epochs(checkpoint) == list(range(1, trainer.n_iter_ + 1))
 
 
 @pytest.mark.needs_callbacks
-def test_callback_pickled_with_its_estimator(rows, tmp_path):
+def test_callback_pickled_with_its_estimator(samples, tmp_path):
     checkpoint = ModelCheckpoint(tmp_path, save_best=1, monitor="loss")
-    trainer = pickle.loads(pickle.dumps(train(checkpoint, rows, model=Ridge())))
-    trainer.partial_fit(*rows)
+    trainer = pickle.loads(pickle.dumps(train(checkpoint, samples, model=Ridge())))
+    trainer.partial_fit(*samples)
     assert epochs(checkpoint) == [5]
 
 
@@ -289,10 +291,10 @@ def test_invalid_parameters(options, message, tmp_path):
 
 @pytest.mark.needs_callbacks
 @pytest.mark.parametrize("name", ["file", "file/inside"])
-def test_folder_that_cannot_be_created(name, rows, tmp_path):
+def test_folder_that_cannot_be_created(name, samples, tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(OSError, match=f"cannot create the folder .*{name}, since it or one of"):
-        train(ModelCheckpoint(tmp_path / name, every=1), rows)
+        train(ModelCheckpoint(tmp_path / name, every=1), samples)
 
 
 @pytest.mark.parametrize("folder", [None, 3])
@@ -302,10 +304,12 @@ def test_invalid_folder(folder):
 
 
 @pytest.mark.needs_callbacks
-def test_trainings_of_clones_have_separate_folders(rows, tmp_path):
+def test_trainings_of_clones_have_separate_folders(samples, tmp_path):
     checkpoint = ModelCheckpoint(tmp_path, save_best=1, monitor="loss")
     trainer = OrtGradientOptimizer(Ridge(), max_iter=3, random_state=0, learning_rate=0.01)
-    ensemble = BaggingRegressor(trainer.set_callbacks(checkpoint), n_estimators=3, random_state=0).fit(*rows)
+    ensemble = BaggingRegressor(trainer.set_callbacks(checkpoint), n_estimators=3, random_state=0).fit(
+        *samples
+    )
     epoch = "epoch-000003.onnx"
     assert names(checkpoint) == [epoch, f"fit-2/{epoch}", f"fit-3/{epoch}"]
     losses = [member.train_losses_[-1] for member in ensemble.estimators_]
@@ -313,48 +317,48 @@ def test_trainings_of_clones_have_separate_folders(rows, tmp_path):
     assert read_value(checkpoint.best_path(), "loss") == min(losses)
     second = ensemble.estimators_[1]
     with pytest.raises(ValueError, match="fit-2 already has 1 checkpoints of an earlier fit"):
-        second.fit(*rows)
-    easy = rows[0], second.predict(rows[0])  # a loss near zero, lower than any before
+        second.fit(*samples)
+    easy = samples[0], second.predict(samples[0])  # a loss near zero, lower than any before
     pickle.loads(pickle.dumps(second)).partial_fit(*easy)  # continues in its folder
     assert names(checkpoint) == [epoch, "fit-2/epoch-000004.onnx", f"fit-3/{epoch}"]
 
 
 @pytest.mark.needs_callbacks
-def test_a_clone_does_not_write_into_a_folder_from_which_a_training_was_resumed(rows, tmp_path):
-    train(ModelCheckpoint(tmp_path, every=2), rows)
+def test_a_clone_does_not_write_into_a_folder_from_which_a_training_was_resumed(samples, tmp_path):
+    train(ModelCheckpoint(tmp_path, every=2), samples)
     before = {path.name: path.read_bytes() for path in tmp_path.glob("epoch-*")}
     checkpoint = ModelCheckpoint(tmp_path, every=3, overwrite=True)
-    resumed = train(checkpoint, rows, fit={"resume_from": tmp_path})  # at its end: nothing new is written
-    clone(resumed).set_callbacks(checkpoint).fit(*rows)
+    resumed = train(checkpoint, samples, fit={"resume_from": tmp_path})  # at its end: nothing new is written
+    clone(resumed).set_callbacks(checkpoint).fit(*samples)
     assert {path.name: path.read_bytes() for path in tmp_path.glob("epoch-*")} == before
     assert (tmp_path / "fit-2" / "epoch-000003.onnx").exists()
 
 
 @pytest.mark.needs_callbacks
-def test_overwrite_keeps_the_trainings_of_clones(rows, tmp_path):
+def test_overwrite_keeps_the_trainings_of_clones(samples, tmp_path):
     for _ in range(2):  # the second time overwrites the files of the first
         checkpoint = ModelCheckpoint(tmp_path, overwrite=True, every=1)
         trainer = OrtGradientOptimizer(Ridge(), max_iter=1, random_state=0).set_callbacks(checkpoint)
-        cross_validate(trainer, *rows, cv=2, error_score="raise")
+        cross_validate(trainer, *samples, cv=2, error_score="raise")
         assert names(checkpoint) == ["epoch-000001.onnx", "fit-2/epoch-000001.onnx"]
         assert {written_by([path]) for path in checkpoint.paths()} == {checkpoint._writer}
 
 
 @pytest.mark.needs_callbacks
-def test_training_without_files_releases_its_folder(rows, tmp_path):
+def test_training_without_files_releases_its_folder(samples, tmp_path):
     checkpoint = ModelCheckpoint(tmp_path, every=1)
     with pytest.raises(ValueError, match="NaN"):
-        train(checkpoint, (rows[0] * np.nan, rows[1]))
-    train(checkpoint, rows, max_iter=1)
+        train(checkpoint, (samples[0] * np.nan, samples[1]))
+    train(checkpoint, samples, max_iter=1)
     assert names(checkpoint) == ["epoch-000001.onnx"]
 
 
 @pytest.mark.needs_callbacks
-def test_searches_inside_a_cross_validation(rows, tmp_path):
+def test_searches_inside_a_cross_validation(samples, tmp_path):
     checkpoint = ModelCheckpoint(tmp_path, every=1)
     trainer = OrtGradientOptimizer(Ridge(), max_iter=1, random_state=0).set_callbacks(checkpoint)
     search = GridSearchCV(trainer, {"learning_rate": [0.01]}, cv=2)
-    cross_validate(search, *rows, cv=2, error_score="raise")
+    cross_validate(search, *samples, cv=2, error_score="raise")
     folders = ["refit-with-best-params-1", *(f"search-0/candidate-split-evaluation-{i}" for i in range(2))]
     epoch = "epoch-000001.onnx"
     assert names(checkpoint) == [f"{folder}/{run}{epoch}" for folder in folders for run in ("", "fit-2/")]

@@ -115,8 +115,8 @@ def test_compare(run, better, tmp_path):
     changed = tmp_path / "changed.csv"
     arguments = ("--by", "region", "--changed", changed, "--resamples", "200")
     result = run("compare", "wine.skops", path, *WINE, *arguments, "--json").result
-    rows = np.flatnonzero(old != predicted)
-    assert result["changed"] == len(rows) > 0 and result["changed_share"] == len(rows) / len(frame)
+    samples = np.flatnonzero(old != predicted)
+    assert result["changed"] == len(samples) > 0 and result["changed_share"] == len(samples) / len(frame)
     kinds = frame["kind"].to_numpy()
     assert result["now_right"] == np.sum((old != kinds) & (predicted == kinds))
     assert result["now_wrong"] == np.sum((old == kinds) & (predicted != kinds))
@@ -133,7 +133,9 @@ def test_compare(run, better, tmp_path):
         assert part["scores"]["accuracy"]["new"]["value"] == np.mean((predicted == kinds)[mask])
     written = pd.read_csv(changed)
     assert list(written.columns) == ["row", "old", "new", "label", "by region"]
-    assert written["row"].tolist() == rows.tolist() and written["new"].tolist() == predicted[rows].tolist()
+    assert (
+        written["row"].tolist() == samples.tolist() and written["new"].tolist() == predicted[samples].tolist()
+    )
 
 
 @pytest.mark.slow

@@ -318,11 +318,11 @@ def test_memory_does_not_grow_with_the_features(tmp_path, suffix, numbers):
     """
     rng, n_columns = np.random.default_rng(0), 200
     names, sizes = [f"x{number}" for number in range(n_columns)], []
-    for number, n_rows in enumerate(numbers):
-        X = pd.DataFrame(rng.normal(size=(n_rows, n_columns)).astype(np.float32), columns=names)
-        X["y"] = X["x0"] + rng.normal(size=n_rows) > 0
+    for number, n_samples in enumerate(numbers):
+        X = pd.DataFrame(rng.normal(size=(n_samples, n_columns)).astype(np.float32), columns=names)
+        X["y"] = X["x0"] + rng.normal(size=n_samples) > 0
         (tmp_path / f"{number}.{suffix}").write_bytes(content_of(X.round(3), suffix))
-        sizes.append(8 * n_rows * n_columns)
+        sizes.append(8 * n_samples * n_columns)
     skops.io.dump(LogisticRegression().fit(X[names][:500], X["y"][:500]), tmp_path / "model.skops")
     commands = (
         ("evaluate", "model.skops", "DATA"),

@@ -44,10 +44,12 @@ def test_written_file_equals_the_estimator(run, tmp_path, two_calls):
     rate = ["--set", "learning_rate__eta0=0.02", *PLAIN]
     arguments = ("--weights", "weight", "--out", out, *flags, *rate, "--json")
     result = run("train", "wine.skops", *WINE, *arguments).result
-    rows, _ = train_test_split(np.arange(len(frame)), test_size=0.2, random_state=0, stratify=frame["kind"])
+    samples, _ = train_test_split(
+        np.arange(len(frame)), test_size=0.2, random_state=0, stratify=frame["kind"]
+    )
     kind = OrtGradientForwardBackwardOptimizer if two_calls else OrtGradientOptimizer
     model = skops.io.load("wine.skops")
-    some = frame.iloc[np.sort(rows)]
+    some = frame.iloc[np.sort(samples)]
     settings = {"max_iter": 3, "random_state": 0, "warm_start": True, "learning_penalty": None}
     trainer = kind(model, learning_rate=LearningRateAdam(eta0=0.02), **settings)
     trainer.fit(some[FEATURES], some["kind"], sample_weight=some["weight"])

@@ -16,7 +16,7 @@ def optimizer(request):
 
 
 @pytest.fixture(scope="module")
-def rows():
+def samples():
     X = np.random.default_rng(0).standard_normal((501, 6)).astype(np.float32)
     return X, np.array(["a", "b", "c"])[np.digitize(X[:, 0] + X[:, 1], [-0.5, 0.8])]
 
@@ -27,9 +27,9 @@ def cut(size, X, y):
 
 @pytest.mark.slow
 @pytest.mark.sweep(1)
-def test_automatic_rate_for_any_scale(optimizer, rows):
+def test_automatic_rate_for_any_scale(optimizer, samples):
     """Features drift by five standard deviations, so moments must be computed on all samples."""
-    X, _ = rows
+    X, _ = samples
     scales = np.array([1e-3, 1, 1e3, 1, 1, 1])
     wide = X * scales + np.linspace(0, 5, len(X))[:, np.newaxis] * scales
     y = (wide / scales) @ np.arange(1, 7) * 1e4 + 3e4
@@ -43,8 +43,8 @@ def test_automatic_rate_for_any_scale(optimizer, rows):
 
 
 @pytest.mark.slow
-def test_starting_weights_are_kept_if_training_is_worse(optimizer, rows):
-    X, y = rows
+def test_starting_weights_are_kept_if_training_is_worse(optimizer, samples):
+    X, y = samples
     fitted = LogisticRegression(C=1e6, max_iter=1000).fit(X, y)
     model = optimizer(fitted, warm_start=True, **{**OPTIONS, "learning_rate": LearningRateSGD(eta0=50.0)})
     with pytest.warns(UserWarning, match="did not improve the model"):
@@ -56,8 +56,8 @@ def test_starting_weights_are_kept_if_training_is_worse(optimizer, rows):
     assert not drifted.start_kept_ and drifted.score(-X, y) > fitted.score(-X, y) + 0.3
 
 
-def test_class_weight_of_the_model(optimizer, rows):
-    X, y = rows
+def test_class_weight_of_the_model(optimizer, samples):
+    X, y = samples
     order = np.argsort(y)
     X, y = X[order], y[order]
     model = LogisticRegression(class_weight="balanced", C=0.1)
@@ -67,10 +67,10 @@ def test_class_weight_of_the_model(optimizer, rows):
     assert found.train_losses_ == in_memory.train_losses_
 
 
-def test_no_samples_of_a_source_are_held_out(optimizer, rows):
+def test_no_samples_of_a_source_are_held_out(optimizer, samples):
     from sklearn.neural_network import MLPClassifier
 
-    X, y = rows
+    X, y = samples
     options = {"batch_size": 16, "max_iter": 4, "random_state": 0}
     found = optimizer(MLPClassifier((4,)), **options).fit_stream(cut(50, X, y))
     assert found.n_iter_ == 4 and found.validation_losses_ == []

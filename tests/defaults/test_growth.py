@@ -164,8 +164,8 @@ def test_grown_model_predicts_the_same_in_every_format(grown, tmp_path):
     assert type(written) is type(model)
     np.testing.assert_allclose(written.predict_proba(X), expected, atol=1e-5)
     session = onnxruntime.InferenceSession(trainer.get_trained_onnx().SerializeToString())
-    rows = X.astype(np.float64) if "double" in session.get_inputs()[0].type else X
-    np.testing.assert_allclose(session.run(["probabilities"], {"X": rows})[0], expected, atol=1e-6)
+    samples = X.astype(np.float64) if "double" in session.get_inputs()[0].type else X
+    np.testing.assert_allclose(session.run(["probabilities"], {"X": samples})[0], expected, atol=1e-6)
     copied = pickle.loads(pickle.dumps(trainer))
     save(trainer, tmp_path / "grown.ortlearn")
     with warnings.catch_warnings():

@@ -37,8 +37,8 @@ MODELS = {
 def test_a_stream_follows_a_new_concept_in_bounded_size(name):
     trainer, sizes = OrtGradientOptimizer(MODELS[name], random_state=0), []
     for number in range(5):
-        rows, labels = slice(400 * number, 400 * number + 400), OLD if number < 2 else NEW
-        trainer.partial_fit(X[rows], labels[rows], classes=[0, 1])
+        samples, labels = slice(400 * number, 400 * number + 400), OLD if number < 2 else NEW
+        trainer.partial_fit(X[samples], labels[samples], classes=[0, 1])
         written = trainer.to_sklearn()
         sizes.append(len(getattr(written, "estimators_", ())))
         if number == 1:
@@ -147,8 +147,8 @@ def test_a_call_of_a_stream_of_trees_is_an_epoch(capsys):
     held_out = {"X_val": X[2000:], "y_val": OLD[2000:], "sample_weight_val": np.linspace(1, 2, 600)}
     stopped = []
     for number in range(4):
-        rows = slice(200 * number, 200 * number + 200)
-        trainer.partial_fit(X[rows], OLD[rows], classes=[0, 1], **held_out)
+        samples = slice(200 * number, 200 * number + 200)
+        trainer.partial_fit(X[samples], OLD[samples], classes=[0, 1], **held_out)
         record, weights = trainer.history_[-1], held_out["sample_weight_val"]
         score = trainer.score(X[2000:], OLD[2000:], sample_weight=weights)
         losses = trainer.losses(X[2000:], OLD[2000:])

@@ -107,8 +107,8 @@ def test_support_vectors_do_not_move_onto_samples():
 @pytest.mark.filterwarnings("ignore::ortlearn.exceptions.ObjectiveWarning")
 def test_support_vectors_are_compared_on_held_out_samples():
     X, y = WINE
-    rows = np.random.default_rng(0).permutation(len(X))
-    train, test = rows[:130], rows[130:]
+    samples = np.random.default_rng(0).permutation(len(X))
+    train, test = samples[:130], samples[130:]
     trainer = OrtGradientOptimizer(SVC(), random_state=0).fit(X[train], y[train])
     assert trainer.start_kept_
     assert trainer.score(X[test], y[test]) == SVC().fit(X[train], y[train]).score(X[test], y[test])

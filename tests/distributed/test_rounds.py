@@ -102,9 +102,9 @@ def test_round_averages_the_trainings_of_shards(client, regression):
             own = {name: array.astype(float) for name, array in weights.items()}
             order = epoch_order(last - first, seed, epoch, shard)
             for i in range(0, len(order), 32):
-                rows = first + order[i : i + 32]
-                left = X[rows].astype(float) @ own["coef"] + own["intercept"] - y[rows].reshape(-1, 1)
-                own["coef"] = own["coef"] - rate * X[rows].T.astype(float) @ left / len(rows)
+                samples = first + order[i : i + 32]
+                left = X[samples].astype(float) @ own["coef"] + own["intercept"] - y[samples].reshape(-1, 1)
+                own["coef"] = own["coef"] - rate * X[samples].T.astype(float) @ left / len(samples)
                 own["intercept"] = own["intercept"] - rate * left.mean(axis=0)
             parts.append(own)
         weights = average_arrays(parts, sizes)
@@ -258,13 +258,13 @@ def test_starting_weights_are_kept_if_validation_loss_on_workers_is_lower(client
     X, y = regression
     perfect = LinearRegression().fit(X, y)
     model = DaskOrtGradientOptimizer(perfect, warm_start=True, learning_rate=0.9, client=client, **OPTIONS)
-    rows = [cut(part, [300, 300]) for part in (X, y)]
-    for held_out in (rows, (X, y)):
+    samples = [cut(part, [300, 300]) for part in (X, y)]
+    for held_out in (samples, (X, y)):
         with pytest.warns(UserWarning, match="Training did not improve the model"):
-            clone(model).fit(*rows, X_val=held_out[0], y_val=held_out[1])
+            clone(model).fit(*samples, X_val=held_out[0], y_val=held_out[1])
         worse = LinearRegression().fit(X[:20], y[:20] + 1)
         better = clone(model).set_params(estimator=worse, learning_rate=0.01)
-        assert not better.fit(*rows, X_val=held_out[0], y_val=held_out[1]).start_kept_
+        assert not better.fit(*samples, X_val=held_out[0], y_val=held_out[1]).start_kept_
 
 
 @pytest.mark.slow

@@ -77,7 +77,7 @@ def network_file(name, dtype=np.float32, opset=18, constants=False):
     return model
 
 
-def rows(dtype=np.float32, n=40):
+def samples(dtype=np.float32, n=40):
     """Return features and labels for these models."""
     rng = np.random.default_rng(1)
     X = rng.normal(size=(n, 24)).astype(dtype)

@@ -16,7 +16,7 @@ from ortlearn.learning_rates import LearningRateAdam, LearningRateSGD
 from ortlearn.onnx_files import LoRA, replace_head
 from ortlearn.onnx_files.weight_locations import weight_locations
 from ortlearn.trainable.explanation import explain
-from tests.estimators.network_files import NETWORKS, network_file, rows
+from tests.estimators.network_files import NETWORKS, network_file, samples
 
 #: Weights with adapters of rank 2, and whether the first axis is that of the outputs.
 ADAPTED = {
@@ -64,7 +64,7 @@ def set_random_weights(trainer, seed=2):
 @pytest.mark.parametrize("warm_start", [False, True])
 @pytest.mark.parametrize("name", NETWORKS)
 def test_first_prediction_equals_that_of_the_file(name, warm_start, optimizer, run_onnx):
-    X, y = rows()
+    X, y = samples()
     trainer = optimizer(
         network_file(name), lora=LoRA(2, target="*"), learning_rate=1e-30, max_iter=1, random_state=0
     )
@@ -85,7 +85,7 @@ def test_first_prediction_equals_that_of_the_file(name, warm_start, optimizer, r
 def test_gradients_equal_finite_differences(name, alpha, optimizer, run_onnx):
     """A full-batch gradient step is compared with differences of the loss of models merged in NumPy."""
     dtype = np.float32 if name in ("convolution", "recurrent") else np.float64  # types of kernels
-    X, y = rows(dtype)
+    X, y = samples(dtype)
     file = network_file(name, dtype)
     rate = LearningRateSGD(eta0=0.25, learning_rate="constant")
     trainer = optimizer(
@@ -114,7 +114,7 @@ def test_gradients_equal_finite_differences(name, alpha, optimizer, run_onnx):
 
 @pytest.mark.parametrize("name", NETWORKS)
 def test_merged_and_separate_files_predict_the_same(name, optimizer, run_onnx):
-    X, y = rows()
+    X, y = samples()
     file = network_file(name)
     trainer = optimizer(file, lora=LoRA(2, alpha=1.0, target="*"), max_iter=1, random_state=0).fit(X, y)
     weights = set_random_weights(trainer)
@@ -142,7 +142,7 @@ def test_merged_and_separate_files_predict_the_same(name, optimizer, run_onnx):
 @pytest.mark.parametrize("change", [{"opset": 9}, {"constants": True}, {"dtype": np.float16}])
 def test_exports_keep_the_form_of_the_file(change, run_onnx):
     """The file has an old opset, weights in constants, or float16 weights."""
-    file, (X, y) = network_file("perceptron", **change), rows()
+    file, (X, y) = network_file("perceptron", **change), samples()
     trainer = OrtGradientOptimizer(file, lora=LoRA(2), max_iter=30, random_state=0, warm_start=True)
     trainer.set_params(learning_rate=LearningRateAdam(eta0=0.01)).fit(X, y)
     one, two = trainer.get_trained_onnx(), trainer.get_trained_onnx(merged=False)
@@ -189,7 +189,7 @@ def test_default_targets():
 
 
 def test_weights_trained_without_adapter(optimizer):
-    X, y = rows()
+    X, y = samples()
     trainer = optimizer(network_file("transformer"), "*lb", lora=LoRA(1, target="*query*"), warm_start=True)
     trainer.set_params(max_iter=3, random_state=0, learning_rate=0.1).fit(X, y)
     assert set(trainer.get_weights()) == {"wq.lora_A", "wq.lora_B", "lb"}
@@ -199,7 +199,7 @@ def test_weights_trained_without_adapter(optimizer):
 
 @pytest.mark.slow
 def test_training_improves_and_continues(optimizer):
-    X, y = rows(n=200)
+    X, y = samples(n=200)
     trainer = optimizer(
         network_file("transformer"), lora=LoRA(2, target="MatMul"), max_iter=30, random_state=0
     )
@@ -213,7 +213,7 @@ def test_training_improves_and_continues(optimizer):
 @pytest.mark.parametrize("wrong", [0, -1, True, 2.0, "8", [2]])
 def test_invalid_adapters(wrong):
     with pytest.raises(ValueError, match="lora=.* must be a LoRA, a rank of 1 or more, or None"):
-        OrtGradientOptimizer(network_file("perceptron"), lora=wrong).fit(*rows())
+        OrtGradientOptimizer(network_file("perceptron"), lora=wrong).fit(*samples())
 
 
 @pytest.mark.parametrize(
@@ -243,11 +243,11 @@ def test_invalid_adapters(wrong):
 )
 def test_errors(lora, error, message):
     with pytest.raises(error, match=message):
-        OrtGradientOptimizer(network_file("transformer"), lora=lora).fit(*rows())
+        OrtGradientOptimizer(network_file("transformer"), lora=lora).fit(*samples())
 
 
 def test_trained_weights_have_no_adapter():
-    X, y = rows()
+    X, y = samples()
     trainer = OrtGradientOptimizer(network_file("transformer"), ["wq", "wy"], lora=LoRA(3, target="MatMul"))
     found = set(trainer.set_params(max_iter=1).fit(X, y).get_weights())  # rank 3 exceeds wy
     assert found == {"wq", "wy", *(f"{name}.lora_{part}" for name in ("wk", "wv", "wo") for part in "AB")}
@@ -257,11 +257,11 @@ def test_trained_weights_have_no_adapter():
 
 def test_scikit_learn_estimators_are_rejected():
     with pytest.raises(ConversionError, match="lora is for ONNX files, LinearRegression is a scikit-learn"):
-        OrtGradientOptimizer(LinearRegression(), lora=2).fit(*rows())
+        OrtGradientOptimizer(LinearRegression(), lora=2).fit(*samples())
 
 
 def test_exports_without_adapters(tmp_path):
-    trainer = OrtGradientOptimizer(network_file("perceptron"), max_iter=1).fit(*rows())
+    trainer = OrtGradientOptimizer(network_file("perceptron"), max_iter=1).fit(*samples())
     for export in (
         lambda: trainer.get_trained_onnx(merged=False),
         lambda: trainer.save_adapter(tmp_path / "a"),
@@ -272,13 +272,13 @@ def test_exports_without_adapters(tmp_path):
 
 
 def test_zipmap_is_rejected():
-    trainer = OrtGradientOptimizer(network_file("perceptron"), lora=2, max_iter=1).fit(*rows())
+    trainer = OrtGradientOptimizer(network_file("perceptron"), lora=2, max_iter=1).fit(*samples())
     with pytest.raises(ValueError, match="zipmap=True is for scikit-learn models"):
         trainer.get_trained_onnx(zipmap=True, merged=False)
 
 
 def test_nested_parameters():
-    X, y = rows(n=60)
+    X, y = samples(n=60)
     trainer = OrtGradientOptimizer(network_file("perceptron"), lora=LoRA(2, target="w0"), max_iter=2)
     assert trainer.get_params()["lora__rank"] == 2
     copied = clone(trainer).set_params(lora__rank=1, lora__alpha=4.0)
@@ -291,7 +291,7 @@ def test_nested_parameters():
 
 @pytest.mark.slow
 def test_pickled_and_saved(tmp_path, optimizer):
-    X, y = rows()
+    X, y = samples()
     trainer = optimizer(network_file("transformer"), lora=LoRA(2, target="/enc"), max_iter=2, random_state=0)
     trainer.fit(X, y)
     saving.save(trainer, tmp_path / "trained.zip")
@@ -310,7 +310,7 @@ def test_adapter_files_in_onnxruntime(tmp_path, optimizer):
     if not hasattr(onnxruntime, "LoraAdapter"):
         pytest.skip("adapters need onnxruntime 1.20 or later")
     for name, dtype in (*((name, np.float32) for name in NETWORKS), ("perceptron", np.float64)):
-        X, y = rows(dtype)
+        X, y = samples(dtype)
         trainer = optimizer(
             network_file(name, dtype), lora=LoRA(2, target="*"), max_iter=1, random_state=0
         ).fit(X, y)
@@ -367,7 +367,7 @@ def test_peepholes_have_no_adapters():
     trained = {name.partition(".")[0] for row in table.rows if row.trainable for name in row.weights}
     assert trained == {"wi", "wh"}
     with pytest.raises(NoTrainableWeightError, match="'p' of LSTM, which do not support low-rank"):
-        OrtGradientOptimizer(file, lora=LoRA(1, target="p")).fit(*rows())
+        OrtGradientOptimizer(file, lora=LoRA(1, target="p")).fit(*samples())
 
 
 def test_default_adapters_of_stacked_matrices():
@@ -377,4 +377,4 @@ def test_default_adapters_of_stacked_matrices():
         trained = {name.partition(".")[0] for row in table.rows if row.trainable for name in row.weights}
         assert trained == expected
     with pytest.raises(NoTrainableWeightError, match="larger than its adapter of rank 4"):
-        OrtGradientOptimizer(network_file("experts"), lora=LoRA(4)).fit(*rows())
+        OrtGradientOptimizer(network_file("experts"), lora=LoRA(4)).fit(*samples())

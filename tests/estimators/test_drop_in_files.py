@@ -132,9 +132,9 @@ def test_both_estimators(optimizer):
     "model", [Ridge(), MLPRegressor(hidden_layer_sizes=5, max_iter=4000, random_state=0)], ids=str
 )
 def test_regressors_of_skl2onnx(model, dtype):
-    rows = X.astype(dtype)
-    file = to_onnx(model.fit(rows, AMOUNTS), rows[:1], target_opset=OPSETS)
-    assert_drop_in(file, {"X": rows}, rows, AMOUNTS)
+    samples = X.astype(dtype)
+    file = to_onnx(model.fit(samples, AMOUNTS), samples[:1], target_opset=OPSETS)
+    assert_drop_in(file, {"X": samples}, samples, AMOUNTS)
 
 
 @pytest.mark.parametrize("model", [SVR(), RandomForestRegressor(3, random_state=0)], ids=str)
@@ -216,9 +216,9 @@ def network(opset=17, ir_version=8, optional=False, doubles=False):
 @pytest.mark.parametrize("opset, ir_version, optional", [(17, 8, False), (17, 8, True), (9, 3, True)])
 def test_only_weights_of_the_file_change(opset, ir_version, optional, doubles):
     file = network(opset, ir_version, optional, doubles)
-    rows = X.astype(np.float64 if doubles else np.float32)
-    assert_drop_in(file, {"features": rows}, rows, CLASSES, learning_loss="log_loss")
-    trained = OrtGradientOptimizer(file, learning_loss="log_loss", **MOVING).fit(rows, CLASSES)
+    samples = X.astype(np.float64 if doubles else np.float32)
+    assert_drop_in(file, {"features": samples}, samples, CLASSES, learning_loss="log_loss")
+    trained = OrtGradientOptimizer(file, learning_loss="log_loss", **MOVING).fit(samples, CLASSES)
     model = trained.get_trained_onnx()
     new, old = initializer_arrays(model), initializer_arrays(file)
     assert new.keys() == old.keys() and all((new[name] != old[name]).any() for name in new)

@@ -119,7 +119,7 @@ def test_vector_of_features():
     model = IsotonicRegression().fit(X[:, 0], VALUES)
     given = pd.array(X[:, 0], dtype="Float64"), pd.array(VALUES, dtype="Float64")
     found, expected = (
-        OrtGradientOptimizer(model, **OPTIONS).fit(*rows) for rows in (given, (X[:, 0], VALUES))
+        OrtGradientOptimizer(model, **OPTIONS).fit(*samples) for samples in (given, (X[:, 0], VALUES))
     )
     same(found, expected)
 

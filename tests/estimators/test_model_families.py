@@ -126,8 +126,8 @@ def untrained(optimizer, model, y, **options):
 
 def permuted_in_part(y):
     """Return labels of which a quarter is permuted."""
-    y, rows = y.copy(), np.arange(0, len(y), 4)
-    y[rows] = y[np.roll(rows, 3)]
+    y, samples = y.copy(), np.arange(0, len(y), 4)
+    y[samples] = y[np.roll(samples, 3)]
     return y
 
 

@@ -80,11 +80,11 @@ def test_scores_of_regressors(model, sample_weight, optimizer):
     ids=lambda value: type(value).__name__,
 )
 def test_scores_of_others(model, y, optimizer):
-    rows = np.abs(X)
-    model.fit(rows, None if isinstance(y, str) else y)
-    y = model.transform(rows) if isinstance(y, str) else y
-    trained = optimizer(model, warm_start=True, max_iter=3, random_state=0).fit(rows, y)
-    assert trained.score(rows, y) == pytest.approx(trained.to_sklearn().score(rows, y), rel=1e-4)
+    samples = np.abs(X)
+    model.fit(samples, None if isinstance(y, str) else y)
+    y = model.transform(samples) if isinstance(y, str) else y
+    trained = optimizer(model, warm_start=True, max_iter=3, random_state=0).fit(samples, y)
+    assert trained.score(samples, y) == pytest.approx(trained.to_sklearn().score(samples, y), rel=1e-4)
 
 
 def test_scores_of_cross_validated_classifiers():
@@ -130,15 +130,15 @@ def test_search_by_d2():
 
 @pytest.mark.slow
 def test_weights_that_a_score_does_not_take():
-    rows = np.abs(X)
-    model = LatentDirichletAllocation(2, random_state=0, max_iter=3).fit(rows)
-    Y = model.transform(rows)
+    samples = np.abs(X)
+    model = LatentDirichletAllocation(2, random_state=0, max_iter=3).fit(samples)
+    Y = model.transform(samples)
     options = {"warm_start": True, "validation_every": 1, "max_iter": 2, "learning_rate": 1e-6}
     trained = OrtGradientOptimizer(model, keep_better=False, random_state=0, **options)
-    trained.fit(rows, Y, WEIGHTS, X_val=rows, y_val=Y, sample_weight_val=WEIGHTS)
+    trained.fit(samples, Y, WEIGHTS, X_val=samples, y_val=Y, sample_weight_val=WEIGHTS)
     assert len(trained.validation_losses_) == 2 and not trained.validation_scores_
     with pytest.raises(ValueError, match="score of LatentDirichletAllocation takes no sample_weight"):
-        trained.score(rows, Y, sample_weight=WEIGHTS)
+        trained.score(samples, Y, sample_weight=WEIGHTS)
 
 
 @pytest.mark.parametrize("model", [PCA(2), make_pipeline(StandardScaler(), PCA(2))], ids=["pca", "pipeline"])

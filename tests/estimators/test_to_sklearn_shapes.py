@@ -86,14 +86,14 @@ WAY_NAMES = ["flat, then a column", "a column, then flat", "column"]
 
 
 @pytest.fixture(scope="module")
-def rows():
+def samples():
     X = np.random.RandomState(0).normal(size=(40, 3))
     return X, {1: X @ [1.0, -2.0, 3.0] + 20, 2: (X @ [1.0, -2.0, 3.0] + 20)[:, None]}
 
 
-def predictions(model, rows, way):
+def predictions(model, samples, way):
     """Return predictions of an estimator and its model, fitted before with another shape."""
-    X, y = rows
+    X, y = samples
     fitted, trained = way
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of columns and epochs in scikit-learn
@@ -108,30 +108,30 @@ def predictions(model, rows, way):
 
 @pytest.mark.parametrize("way", WAYS, ids=WAY_NAMES)
 @pytest.mark.parametrize("name", SHAPED)
-def test_shape_of_y(name, way, rows):
-    ours, theirs, _ = predictions(SHAPED[name], rows, way)
-    assert ours.shape == theirs.shape == rows[1][way[1]].shape
+def test_shape_of_y(name, way, samples):
+    ours, theirs, _ = predictions(SHAPED[name], samples, way)
+    assert ours.shape == theirs.shape == samples[1][way[1]].shape
     np.testing.assert_allclose(theirs, ours, rtol=1e-4)
 
 
 @pytest.mark.parametrize("name", ["LinearRegression", "Ridge", "Lasso"])
-def test_attributes_of_linear_models(name, rows):
-    _, _, column = predictions(SHAPED[name], rows, (1, 2))
+def test_attributes_of_linear_models(name, samples):
+    _, _, column = predictions(SHAPED[name], samples, (1, 2))
     assert column.coef_.shape == (1, 3) and column.intercept_.shape == (1,)
-    _, _, flat = predictions(SHAPED[name], rows, (2, 1))
+    _, _, flat = predictions(SHAPED[name], samples, (2, 1))
     assert flat.coef_.shape == (3,) and np.shape(flat.intercept_) in ((), (1,))
 
 
-def test_shapes_of_coef_and_intercept(rows):
-    _, _, flat = predictions(linear.LinearRegression(), rows, (2, 1))
+def test_shapes_of_coef_and_intercept(samples):
+    _, _, flat = predictions(linear.LinearRegression(), samples, (2, 1))
     assert flat.coef_.shape == (3,) and np.ndim(flat.intercept_) == 0
-    _, _, without = predictions(linear.LinearRegression(fit_intercept=False), rows, (1, 2))
+    _, _, without = predictions(linear.LinearRegression(fit_intercept=False), samples, (1, 2))
     assert without.coef_.shape == (1, 3) and without.intercept_ == 0.0
 
 
 @pytest.mark.parametrize("way", [(1, 2), (2, 1)], ids=["a column", "flat"])
-def test_frozen_model(way, rows):
-    X, y = rows
+def test_frozen_model(way, samples):
+    X, y = samples
     frozen = FrozenEstimator(linear.LinearRegression().fit(X, y[way[0]]))
     ours = OrtGradientOptimizer(frozen, max_iter=1, random_state=0).fit(X, y[way[1]])
     assert ours.to_sklearn().predict(X).shape == ours.predict(X).shape == y[way[1]].shape
@@ -140,9 +140,9 @@ def test_frozen_model(way, rows):
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.DataConversionWarning")
 @pytest.mark.parametrize("name", ["LinearRegression", "Ridge", "HuberRegressor", "pipeline"])
-def test_returned_model_can_be_trained(name, rows):
-    X, y = rows
-    _, _, written = predictions(SHAPED[name], rows, (1, 2))
+def test_returned_model_can_be_trained(name, samples):
+    X, y = samples
+    _, _, written = predictions(SHAPED[name], samples, (1, 2))
     again = OrtGradientOptimizer(written, learning_rate=1e-4, warm_start=True, max_iter=1, random_state=0)
     again.fit(X, y[2])
     np.testing.assert_allclose(again.to_sklearn().predict(X), again.predict(X), rtol=1e-4)
@@ -150,21 +150,21 @@ def test_returned_model_can_be_trained(name, rows):
 
 @pytest.mark.sweep(14)
 @pytest.mark.parametrize("name", ALWAYS_FLAT)
-def test_models_that_always_return_vectors(name, rows):
-    ours, theirs, _ = predictions(ALWAYS_FLAT[name], rows, (1, 2))
+def test_models_that_always_return_vectors(name, samples):
+    ours, theirs, _ = predictions(ALWAYS_FLAT[name], samples, (1, 2))
     assert ours.shape == (40, 1) and theirs.shape == (40,)
     np.testing.assert_allclose(theirs, ours.ravel(), rtol=1e-4)
 
 
 @pytest.mark.parametrize("name", ALWAYS_MATRIX)
-def test_models_that_always_return_matrices(name, rows):
-    ours, theirs, _ = predictions(ALWAYS_MATRIX[name], rows, (2, 1))
+def test_models_that_always_return_matrices(name, samples):
+    ours, theirs, _ = predictions(ALWAYS_MATRIX[name], samples, (2, 1))
     assert ours.shape == (40,) and theirs.shape == (40, 1)
     np.testing.assert_allclose(theirs.ravel(), ours, rtol=1e-4)
 
 
-def test_several_outputs(rows):
-    X, y = rows
+def test_several_outputs(samples):
+    X, y = samples
     both = np.column_stack([y[1], -y[1]])
     ours = OrtGradientOptimizer(linear.Ridge(), max_iter=1, random_state=0).fit(X, both)
     assert ours.to_sklearn().coef_.shape == (2, 3) and ours.to_sklearn().predict(X).shape == (40, 2)

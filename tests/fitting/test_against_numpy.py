@@ -77,13 +77,13 @@ def train(loss, X, y, weights, rule, sample_weight=None, l1=0.0, l2=0.0, proxima
         rate = ETA / (epoch + 1) ** POWER
         total = 0.0
         for start in range(0, len(X), SIZE):
-            rows = slice(start, start + SIZE)
-            w = sample_weight[rows]
-            values, slopes = loss(X[rows] @ coef + intercept, y[rows])
+            samples = slice(start, start + SIZE)
+            w = sample_weight[samples]
+            values, slopes = loss(X[samples] @ coef + intercept, y[samples])
             objective = w @ values / w.sum() + l1 * np.abs(coef).sum() + l2 * (coef**2).sum()
             slopes = slopes * (w / w.sum())[:, None]
             steps = proximal and rule.reach is not None
-            gradient = X[rows].T @ slopes + (not steps) * l1 * np.sign(coef) + 2 * l2 * coef
+            gradient = X[samples].T @ slopes + (not steps) * l1 * np.sign(coef) + 2 * l2 * coef
             coef = rule.step("coef", coef, gradient, rate)
             if steps:
                 coef = np.sign(coef) * np.maximum(np.abs(coef) - rule.reach * rate * l1, 0)
@@ -168,8 +168,8 @@ def test_order_of_shuffled_samples(optimizer, diabetes):
     order = epoch_order(len(X), draw_seed(np.random.RandomState(5)), epoch=0)
     coef, intercept = model.coef_.reshape(-1, 1), np.atleast_1d(model.intercept_)
     for start in range(0, len(X), SIZE):
-        rows = order[start : start + SIZE]
-        slopes = squared_error(X[rows] @ coef + intercept, y[rows])[1] / len(rows)
-        coef, intercept = coef - ETA * X[rows].T @ slopes, intercept - ETA * slopes.sum(axis=0)
+        samples = order[start : start + SIZE]
+        slopes = squared_error(X[samples] @ coef + intercept, y[samples])[1] / len(samples)
+        coef, intercept = coef - ETA * X[samples].T @ slopes, intercept - ETA * slopes.sum(axis=0)
     np.testing.assert_allclose(trained.trained_coef_["coef"], coef, rtol=1e-7)
     np.testing.assert_allclose(trained.trained_coef_["intercept"], intercept, rtol=1e-7)

@@ -81,8 +81,8 @@ def test_averaging_begins_at_a_sample(average, chunks, optimizer, diabetes_units
         model.partial_fit(X[part], y[part])
         for begin in range(0, length, size):
             batch = part[begin : begin + size]
-            rows = np.hstack([X[batch], np.ones((len(batch), 1))])
-            weights = weights - 0.01 * rows.T @ (rows @ weights - y[batch]) / len(batch)
+            samples = np.hstack([X[batch], np.ones((len(batch), 1))])
+            weights = weights - 0.01 * samples.T @ (samples @ weights - y[batch]) / len(batch)
             seen += len(batch)
             if seen >= average:
                 kept.append(weights)
@@ -138,10 +138,10 @@ def test_clipped_gradients(clip, optimizer, diabetes_units):
     X, y = diabetes_units
     base = LinearRegression().fit(X[:5], y[:5])
     weights = np.append(base.coef_, base.intercept_)
-    rows = np.hstack([X, np.ones((len(X), 1))])
+    samples = np.hstack([X, np.ones((len(X), 1))])
     for _ in range(2):
         for start in range(0, len(X), 50):
-            part, labels = rows[start : start + 50], y[start : start + 50]
+            part, labels = samples[start : start + 50], y[start : start + 50]
             gradient = part.T @ (part @ weights - labels) / len(part)
             if "clip_value" in clip:
                 gradient = np.clip(gradient, -clip["clip_value"], clip["clip_value"])

@@ -28,7 +28,7 @@ class Batches:
 
 
 @pytest.fixture(scope="module")
-def rows():
+def samples():
     X = np.random.default_rng(0).standard_normal((410, 5)).astype(np.float32)
     return X, (X[:, 0] + X[:, 1] ** 2 > 1).astype(int)
 
@@ -47,25 +47,25 @@ def same(first, second):
 @pytest.mark.parametrize(
     "failing", [(5, 9), (4, 20), (6, 0)]
 )  # passes 1 to 3: inspection, counting, first chunk
-def test_resumed_training_is_bitwise_equal(optimizer, rows, shuffle, failing):
+def test_resumed_training_is_bitwise_equal(optimizer, samples, shuffle, failing):
     options = {**OPTIONS, "shuffle": shuffle, "average": True}
-    whole = optimizer(MLPClassifier((4,)), **options).fit_stream(Batches(*rows), shuffle_buffer=64)
+    whole = optimizer(MLPClassifier((4,)), **options).fit_stream(Batches(*samples), shuffle_buffer=64)
     model = optimizer(MLPClassifier((4,)), **options)
     with pytest.raises(SourceError, match=f"batch {failing[1]} is gone"):
-        model.fit_stream(Batches(*rows, failing[:1], failing[1]), shuffle_buffer=64)
+        model.fit_stream(Batches(*samples, failing[:1], failing[1]), shuffle_buffer=64)
     done = failing[0] - 4
-    assert model.n_iter_ == done and len(model.predict(rows[0])) == 410
+    assert model.n_iter_ == done and len(model.predict(samples[0])) == 410
     model = pickle.loads(pickle.dumps(model))
-    same(whole, model.fit_stream(Batches(*rows), shuffle_buffer=64, resume_from=model))
+    same(whole, model.fit_stream(Batches(*samples), shuffle_buffer=64, resume_from=model))
     with pytest.raises(ValueError, match="finished training"):
-        model.fit_stream(Batches(*rows), resume_from=model)
+        model.fit_stream(Batches(*samples), resume_from=model)
 
 
 @pytest.mark.slow
 @pytest.mark.sweep(1)
-def test_automatic_rate_with_early_stopping(optimizer, rows):
+def test_automatic_rate_with_early_stopping(optimizer, samples):
     """Standardisation, patience and best weights are resumed, too."""
-    X, y = rows
+    X, y = samples
     target = X @ np.arange(1.0, 6.0) * 100 + np.random.default_rng(1).standard_normal(410)
     train, test = (X[:300], target[:300]), (X[300:], target[300:])
     options = {"batch_size": 8, "max_iter": 60, "random_state": 0, "early_stopping": True, "tol": 50.0}
@@ -81,8 +81,8 @@ def test_automatic_rate_with_early_stopping(optimizer, rows):
     assert model.best_epoch_ == whole.best_epoch_
 
 
-def test_resuming_requires_the_same_source(optimizer, rows):
-    X, y = rows
+def test_resuming_requires_the_same_source(optimizer, samples):
+    X, y = samples
     model = optimizer(LogisticRegression(), **OPTIONS)
     with pytest.raises(SourceError):
         model.fit_stream(Batches(X, y, [5], 9), shuffle_buffer=64)
@@ -102,23 +102,23 @@ def test_resuming_requires_the_same_source(optimizer, rows):
         np.testing.assert_array_equal(value, before[name])
 
 
-def test_error_before_the_first_update_changes_nothing(optimizer, rows):
+def test_error_before_the_first_update_changes_nothing(optimizer, samples):
     model = optimizer(LogisticRegression(), **OPTIONS)
     with pytest.raises(SourceError):
-        model.fit_stream(Batches(*rows, [4], 0), shuffle_buffer=64)
+        model.fit_stream(Batches(*samples, [4], 0), shuffle_buffer=64)
     assert not hasattr(model, "trained_coef_")
-    model.fit(*rows)
+    model.fit(*samples)
     before = model.get_weights()
     with pytest.raises(SourceError):
-        model.fit_stream(Batches(*rows, [2], 3), shuffle_buffer=64)
+        model.fit_stream(Batches(*samples, [2], 3), shuffle_buffer=64)
     for name, value in model.get_weights().items():
         np.testing.assert_array_equal(value, before[name])
 
 
 @pytest.mark.parametrize("encoding", ["dictionary", "plain"])
-def test_corrupt_row_group_is_named(optimizer, rows, tmp_path, encoding):
+def test_corrupt_row_group_is_named(optimizer, samples, tmp_path, encoding):
     pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
-    X, y = rows
+    X, y = samples
     path = tmp_path / "x.parquet"
     options = {"use_dictionary": encoding == "dictionary", "compression": "NONE", "row_group_size": 100}
     pq.write_table(pa.table([*X.T, y], names=[*"abcde", "label"]), path, **options)

@@ -68,8 +68,8 @@ def sgd(drawn, weights, order, rate):
     momentum = drawn["momentum"]
     for rows_of_epoch in order:
         for start in range(0, len(rows_of_epoch), drawn["batch_size"]):
-            rows = rows_of_epoch[start : start + drawn["batch_size"]]
-            gradients = slopes(values, drawn["X"][rows], drawn["y"][rows], row_weights[rows])
+            samples = rows_of_epoch[start : start + drawn["batch_size"]]
+            gradients = slopes(values, drawn["X"][samples], drawn["y"][samples], row_weights[samples])
             for name in ("w", "v"):
                 gradients[name] = gradients[name] + 2 * drawn["l2"] * values[name]
                 if not drawn["proximal"]:

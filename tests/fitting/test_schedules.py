@@ -111,10 +111,10 @@ def numpy_adam(X, y, weights, rates, decays, size=10):
     m, v, t = [0.0, 0.0], [0.0, 0.0], 0
     for rate, decay in zip(rates, decays, strict=True):
         for start in range(0, len(X), size):
-            rows = slice(start, start + size)
-            error = (X[rows] @ w[0] + w[1] - columns(y[rows])) / len(y[rows])
+            samples = slice(start, start + size)
+            error = (X[samples] @ w[0] + w[1] - columns(y[samples])) / len(y[samples])
             t += 1
-            for i, g in enumerate((X[rows].T @ error, error.sum(axis=0))):
+            for i, g in enumerate((X[samples].T @ error, error.sum(axis=0))):
                 m[i], v[i] = 0.9 * m[i] + 0.1 * g, 0.999 * v[i] + 0.001 * g * g
                 w[i] = w[i] * (1 - rate * decay)
                 w[i] = w[i] - rate * (m[i] / (1 - 0.9**t)) / (np.sqrt(v[i] / (1 - 0.999**t)) + 1e-8)

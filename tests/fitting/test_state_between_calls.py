@@ -25,20 +25,20 @@ def equal(one, other):
 
 
 @pytest.fixture
-def rows(diabetes_units):
+def samples(diabetes_units):
     return diabetes_units[0][:200], diabetes_units[1][:200]
 
 
-def test_first_partial_fit_equals_fit(optimizer, rows):
-    X, y = rows
+def test_first_partial_fit_equals_fit(optimizer, samples):
+    X, y = samples
     for warm_start in (False, True):
         options = {**SMALL, "warm_start": warm_start, "max_iter": 1}
         fitted = optimizer(LinearRegression(), **options).fit(X, y)
         assert equal(arrays(fitted), arrays(optimizer(LinearRegression(), **options).partial_fit(X, y)))
 
 
-def test_frozen_weights(optimizer, rows):
-    X, y = rows
+def test_frozen_weights(optimizer, samples):
+    X, y = samples
     base = make_pipeline(StandardScaler(), Ridge()).fit(X + 3, y)
     for train in ("fit", "partial_fit"):
         model = optimizer(base, max_iter=2, **SMALL)
@@ -50,9 +50,9 @@ def test_frozen_weights(optimizer, rows):
 
 
 @pytest.mark.parametrize("rate", ["Adam", "Momentum"])
-def test_state_of_the_update(rate, optimizer, rows):
+def test_state_of_the_update(rate, optimizer, samples):
     """The second call shows whether the state was kept."""
-    X, y = rows
+    X, y = samples
     rate = LearningRateSGDNesterov(eta0=0.01, nesterov=False) if rate == "Momentum" else rate
     options = {"learning_rate": rate, "shuffle": False, "random_state": 0, "warm_start": True, "max_iter": 1}
     base = LinearRegression().fit(X[:5], y[:5])
@@ -63,7 +63,7 @@ def test_state_of_the_update(rate, optimizer, rows):
     assert not equal(arrays(restarted), arrays(twice))
 
 
-def test_epoch_of_the_schedule(optimizer, rows):
+def test_epoch_of_the_schedule(optimizer, samples):
     rate = LearningRateSGD(eta0=0.01, learning_rate="invscaling", power_t=1.0)
     model = optimizer(LinearRegression(), learning_rate=rate, max_iter=2, random_state=0, warm_start=True)
 
@@ -72,21 +72,21 @@ def test_epoch_of_the_schedule(optimizer, rows):
 
     expected = [rate.rate(epoch) for epoch in range(4)]
     assert len(set(expected)) == 4
-    model.fit(*rows)
+    model.fit(*samples)
     assert rates() == expected[:2]
-    model.partial_fit(*rows).partial_fit(*rows)
+    model.partial_fit(*samples).partial_fit(*samples)
     assert rates() == expected
-    model.fit(*rows)
+    model.fit(*samples)
     assert rates() == expected[:2]
 
 
-def test_order_of_samples(optimizer, rows):
+def test_order_of_samples(optimizer, samples):
     options = {**SMALL, "max_iter": 1}
-    whole = optimizer(LinearRegression(), **{**options, "max_iter": 2}).fit(*rows)
-    stream = optimizer(LinearRegression(), **options).fit(*rows).partial_fit(*rows)
+    whole = optimizer(LinearRegression(), **{**options, "max_iter": 2}).fit(*samples)
+    stream = optimizer(LinearRegression(), **options).fit(*samples).partial_fit(*samples)
     assert equal(arrays(stream), arrays(whole))
-    twice = optimizer(LinearRegression(), **options, warm_start=True).fit(*rows).fit(*rows)
-    once = optimizer(LinearRegression(), **{**options, "max_iter": 2}, warm_start=True).fit(*rows)
+    twice = optimizer(LinearRegression(), **options, warm_start=True).fit(*samples).fit(*samples)
+    once = optimizer(LinearRegression(), **{**options, "max_iter": 2}, warm_start=True).fit(*samples)
     assert not equal(arrays(twice), arrays(once))  # the second call has the order of the first
 
 
@@ -102,12 +102,12 @@ def test_order_of_samples(optimizer, rows):
     ids=lambda change: next(iter(change)),
 )
 @pytest.mark.parametrize("call", ["fit", "partial_fit"])
-def test_changed_parameters_are_used(change, call, optimizer, rows):
+def test_changed_parameters_are_used(change, call, optimizer, samples):
     options = {**SMALL, "warm_start": True, "max_iter": 1, "shuffle": False}
-    same = optimizer(LinearRegression(), **options).fit(*rows)
-    changed = optimizer(LinearRegression(), **options).fit(*rows).set_params(**change)
-    getattr(same, call)(*rows)
-    getattr(changed, call)(*rows)
+    same = optimizer(LinearRegression(), **options).fit(*samples)
+    changed = optimizer(LinearRegression(), **options).fit(*samples).set_params(**change)
+    getattr(same, call)(*samples)
+    getattr(changed, call)(*samples)
     assert not equal(arrays(same), arrays(changed))
 
 

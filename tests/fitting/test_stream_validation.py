@@ -16,15 +16,15 @@ VALIDATION = {"X_val": X[150:], "y_val": Y[150:]}
 
 def chunks(n, labels=Y):
     for number in range(n):
-        rows = np.arange(number * 10, number * 10 + 10) % 150
-        yield X[rows], labels[rows]
+        samples = np.arange(number * 10, number * 10 + 10) % 150
+        yield X[samples], labels[samples]
 
 
 def test_every_call_is_validated(optimizer):
     model = optimizer(Ridge(), learning_rate=0.05, validation_every=5, **OPTIONS)
     measured = []
-    for number, (rows, labels) in enumerate(chunks(6)):
-        model.partial_fit(rows, labels, **(VALIDATION if number % 2 else {}))
+    for number, (samples, labels) in enumerate(chunks(6)):
+        model.partial_fit(samples, labels, **(VALIDATION if number % 2 else {}))
         if number % 2:
             measured.append(np.mean((model.predict(X[150:]) - Y[150:]) ** 2) / 2)
     np.testing.assert_allclose(model.validation_losses_, measured, rtol=1e-5)
@@ -39,8 +39,8 @@ def test_training_stops_without_improvement_in_the_window(optimizer, scoring):
     options = {"early_stopping": True, "n_iter_no_change": 3, "tol": 0.0, "scoring": scoring}
     model = optimizer(Ridge(), learning_rate=0.3, **options, **OPTIONS)
     weights = []
-    for rows, labels in chunks(60):
-        model.partial_fit(rows, labels, **VALIDATION)
+    for samples, labels in chunks(60):
+        model.partial_fit(samples, labels, **VALIDATION)
         if model.stopped_:
             break
         weights.append(model.get_weights())
@@ -58,17 +58,17 @@ def test_averages_and_states_of_the_best_call_are_kept(optimizer):
     options = {"early_stopping": True, "n_iter_no_change": 2, "tol": 10.0, "average": True}
     model = optimizer(Ridge(), learning_rate="Adam", **options, **OPTIONS)
     reference = optimizer(Ridge(), learning_rate="Adam", average=True, **OPTIONS)
-    for number, (rows, labels) in enumerate(chunks(3)):
-        model.partial_fit(rows, labels, **VALIDATION)
+    for number, (samples, labels) in enumerate(chunks(3)):
+        model.partial_fit(samples, labels, **VALIDATION)
         if number < 3:
-            reference.partial_fit(rows, labels)
+            reference.partial_fit(samples, labels)
         if model.stopped_:
             break
     assert model.stopped_
     best = model.best_epoch_
     again = optimizer(Ridge(), learning_rate="Adam", average=True, **OPTIONS)
-    for rows, labels in chunks(best):
-        again.partial_fit(rows, labels)
+    for samples, labels in chunks(best):
+        again.partial_fit(samples, labels)
     for key, state in again._fitted.state.states.items():
         np.testing.assert_array_equal(model._fitted.state.states[key], state)
     for name, array in model.get_weights().items():
@@ -81,13 +81,13 @@ def test_window_is_saved(optimizer, tmp_path):
     whole = optimizer(LogisticRegression(), **options, **OPTIONS)
     validation = {"X_val": X[150:], "y_val": CLASSES[150:]}
     parts = list(chunks(12, CLASSES))
-    for rows, labels in parts[:7]:
-        whole.partial_fit(rows, labels, classes=[0, 1], **validation)
+    for samples, labels in parts[:7]:
+        whole.partial_fit(samples, labels, classes=[0, 1], **validation)
     saving.save(whole, tmp_path / "stream.zip")
     later = saving.load(tmp_path / "stream.zip")
-    for rows, labels in parts[7:]:
+    for samples, labels in parts[7:]:
         for model in (whole, later):
-            model.partial_fit(rows, labels, **validation)
+            model.partial_fit(samples, labels, **validation)
         assert later.stopped_ == whole.stopped_
         assert later.validation_losses_ == whole.validation_losses_
     for name, array in whole.get_weights().items():

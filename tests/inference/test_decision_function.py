@@ -26,8 +26,8 @@ from sklearn.svm import SVC, LinearSVC, NuSVC
 
 from ortlearn import OrtGradientForwardBackwardOptimizer, OrtGradientOptimizer
 
-ROWS, THREE = load_iris(return_X_y=True)
-X = StandardScaler().fit_transform(ROWS[::2]).astype(np.float32).astype(np.float64)
+SAMPLES, THREE = load_iris(return_X_y=True)
+X = StandardScaler().fit_transform(SAMPLES[::2]).astype(np.float32).astype(np.float64)
 THREE = THREE[::2]
 TWO = (X[:, 1] + 0.3 * THREE > 0.2).astype(int)
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning")  # SVC(probability=True) is deprecated

@@ -36,12 +36,12 @@ def validated():
         yield calls
 
 
-def outputs(model, rows):
+def outputs(model, samples):
     """Return the outputs of all methods."""
-    results = {"predict": model.predict(rows)}
+    results = {"predict": model.predict(samples)}
     if hasattr(model, "classes_"):
-        results["proba"] = model.predict_proba(rows)
-        results["scores"] = model.decision_function(rows)
+        results["proba"] = model.predict_proba(samples)
+        results["scores"] = model.decision_function(samples)
     return results
 
 
@@ -106,13 +106,13 @@ def test_only_numeric_samples_skip_validation(fitted, validated, X):
 
 
 def test_masks_in_lists_are_not_ignored(fitted, X):
-    for rows in (
+    for samples in (
         [np.ma.masked_array(row, mask=row > 0) for row in X],
         [list(np.ma.masked_array(X[0], mask=True))],
     ):
         with pytest.raises(ValueError, match="mask|NaN"), warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            fitted[0].predict(rows)
+            fitted[0].predict(samples)
 
 
 def test_samples_of_different_lengths(fitted):
@@ -124,38 +124,38 @@ def test_samples_of_different_lengths(fitted):
 @pytest.mark.parametrize("place", [(0, 0), (39, 2)])
 def test_non_finite_values_are_rejected(bad, place, fitted, X):
     for model in fitted:
-        rows = X.astype(model.dtype)
-        rows[place] = bad
+        samples = X.astype(model.dtype)
+        samples[place] = bad
         for call in (model.predict, getattr(model, "predict_proba", model.predict)):
             with pytest.raises(ValueError, match="NaN|infinity"):
-                call(rows)
+                call(samples)
 
 
 def test_cancelling_infinities_are_rejected(fitted, X):
     model = fitted[0]
-    rows = X.astype(model.dtype)
-    rows[0, 0], rows[1, 0] = np.inf, -np.inf
+    samples = X.astype(model.dtype)
+    samples[0, 0], samples[1, 0] = np.inf, -np.inf
     with np.errstate(invalid="ignore"), pytest.raises(ValueError, match="infinity"):
-        model.predict(rows)  # the sum in scikit-learn warns
+        model.predict(samples)  # the sum in scikit-learn warns
 
 
 def test_finite_values_with_overflowing_sum(fitted, validated, X):
     model = fitted[0]
-    rows = X.astype(model.dtype)
-    rows[:, 0] = np.finfo(model.dtype).max / 8
-    got = model.predict(rows)
+    samples = X.astype(model.dtype)
+    samples[:, 0] = np.finfo(model.dtype).max / 8
+    got = model.predict(samples)
     assert validated and got.shape == (40,)
     coef = np.concatenate([a.ravel() for n, a in model.trained_coef_.items() if "coef" in n])
-    expected = rows.astype(np.float64) @ coef
+    expected = samples.astype(np.float64) @ coef
     np.testing.assert_allclose(got, expected, rtol=1e-5)
 
 
 def test_other_numbers_of_features(fitted, X):
     for model in fitted:
         for columns in (2, 4):
-            rows = np.zeros((5, columns), dtype=model.dtype)
+            samples = np.zeros((5, columns), dtype=model.dtype)
             with pytest.raises(ValueError, match=f"X has {columns} features, but .* is expecting 3 features"):
-                model.predict(rows)
+                model.predict(samples)
 
 
 def test_other_dimensions(fitted):
@@ -213,24 +213,24 @@ def test_missing_values_of_a_frame_are_rejected(X):
 def test_frame_after_an_array(X):
     model = OrtGradientOptimizer(LinearRegression(), max_iter=2, random_state=0).fit(X, X[:, 0])
     with pytest.warns(UserWarning, match="has feature names, but"):
-        rows = model.predict(pd.DataFrame(X, columns=["a", "b", "c"]))
-    np.testing.assert_array_equal(rows, model.predict(X))
+        samples = model.predict(pd.DataFrame(X, columns=["a", "b", "c"]))
+    np.testing.assert_array_equal(samples, model.predict(X))
 
 
 def test_samples_are_not_changed(fitted, X):
     for model in fitted:
-        rows = X.astype(model.dtype)
-        before = rows.copy()
-        outputs(model, rows)
-        np.testing.assert_array_equal(rows, before)
+        samples = X.astype(model.dtype)
+        before = samples.copy()
+        outputs(model, samples)
+        np.testing.assert_array_equal(samples, before)
 
 
 def test_predictions_are_not_overwritten(fitted, X):
     for model in fitted:
-        rows = X.astype(model.dtype)
-        first = model.predict(rows)
+        samples = X.astype(model.dtype)
+        first = model.predict(samples)
         kept = first.copy()
-        model.predict(rows[::-1].copy())
+        model.predict(samples[::-1].copy())
         np.testing.assert_array_equal(first, kept)
 
 

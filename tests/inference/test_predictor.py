@@ -60,7 +60,7 @@ def assert_same(got, expected):
 @pytest.mark.parametrize("model, y", MODELS, ids=lambda value: type(value).__name__)
 def test_equal_to_the_methods(model, y, dtype):
     trained = fitted(model, y, dtype)
-    rows = X.astype(dtype)
+    samples = X.astype(dtype)
     methods = ["predict", "predict_proba", "decision_function", "transform"]
     if isinstance(model, VotingClassifier):
         methods.pop()
@@ -70,7 +70,7 @@ def test_equal_to_the_methods(model, y, dtype):
     assert known
     for method in known:
         found = trained.predictor(method)
-        for some in (rows, rows[:1]):
+        for some in (samples, samples[:1]):
             assert_same(found(some), getattr(trained, method)(some))
 
 
@@ -83,17 +83,17 @@ def test_weights_of_a_predictor_are_not_updated():
 
 
 def test_values_are_not_checked():
-    rows = X.copy()
-    rows[0, 0] = np.nan
-    assert np.isnan(fitted(LinearRegression(), Y).predictor()(rows)[0])
+    samples = X.copy()
+    samples[0, 0] = np.nan
+    assert np.isnan(fitted(LinearRegression(), Y).predictor()(samples)[0])
 
 
 @pytest.mark.parametrize(
-    "rows", [X.astype(np.float64), X[:, :3], X[0]], ids=["type", "columns", "dimensions"]
+    "samples", [X.astype(np.float64), X[:, :3], X[0]], ids=["type", "columns", "dimensions"]
 )
-def test_invalid_arrays_are_an_execution_error(rows):
+def test_invalid_arrays_are_an_execution_error(samples):
     with pytest.raises(ExecutionError):
-        fitted(LinearRegression(), Y).predictor()(rows)
+        fitted(LinearRegression(), Y).predictor()(samples)
 
 
 def test_unknown_methods():

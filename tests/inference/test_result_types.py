@@ -34,7 +34,7 @@ CASES = [(name, method) for name, (_, _, methods) in MODELS.items() for method i
 
 
 @pytest.fixture(scope="module")
-def rows():
+def samples():
     return np.random.RandomState(0).normal(size=(60, 3))
 
 
@@ -56,7 +56,7 @@ def target(kind, X):
 
 
 @pytest.fixture(scope="module")
-def trained(rows):
+def trained(samples):
     made = {}
 
     def get(name, dtype="float32"):
@@ -65,8 +65,8 @@ def trained(rows):
             trainer = OrtGradientOptimizer(
                 model, learning_rate=1e-5, warm_start=True, max_iter=1, random_state=0, dtype=dtype
             )
-            y = target(kind, rows)
-            made[name, dtype] = trainer.fit(rows, y)
+            y = target(kind, samples)
+            made[name, dtype] = trainer.fit(samples, y)
         return made[name, dtype]
 
     return get
@@ -78,19 +78,19 @@ def types(found):
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("name, method", CASES)
-def test_type_of_results(name, method, rows, trained):
+def test_type_of_results(name, method, samples, trained):
     call, double = getattr(trained(name), method), getattr(trained(name, "float64"), method)
-    assert types(call(rows)) == {np.dtype("float64")}
-    assert types(call(rows.astype(np.float32))) == {np.dtype("float32")}
-    assert types(double(rows)) == types(double(rows.astype(np.float32))) == {np.dtype("float64")}
+    assert types(call(samples)) == {np.dtype("float64")}
+    assert types(call(samples.astype(np.float32))) == {np.dtype("float32")}
+    assert types(double(samples)) == types(double(samples.astype(np.float32))) == {np.dtype("float64")}
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("name", ["values", "classes"])
-def test_type_of_losses(name, rows, trained):
-    y = target(MODELS[name][1], rows)
-    assert trained(name).losses(rows, y).dtype == np.float64
-    assert trained(name).losses(rows.astype(np.float32), y).dtype == np.float32
+def test_type_of_losses(name, samples, trained):
+    y = target(MODELS[name][1], samples)
+    assert trained(name).losses(samples, y).dtype == np.float64
+    assert trained(name).losses(samples.astype(np.float32), y).dtype == np.float32
 
 
 FORMS = {
@@ -108,23 +108,23 @@ FORMS = {
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_float32_inputs(form, rows):
+def test_float32_inputs(form, samples):
     make, expected = FORMS[form]
-    X = make(rows)
-    model = OrtGradientOptimizer(Ridge(), max_iter=1, random_state=0).fit(X, rows[:, 0])
+    X = make(samples)
+    model = OrtGradientOptimizer(Ridge(), max_iter=1, random_state=0).fit(X, samples[:, 0])
     assert model.predict(X).dtype == expected
 
 
-def test_column_named_dtype(rows):
-    X = pd.DataFrame(rows, columns=["dtype", "dtypes", "shape"])
+def test_column_named_dtype(samples):
+    X = pd.DataFrame(samples, columns=["dtype", "dtypes", "shape"])
     model = OrtGradientOptimizer(LogisticRegression(), max_iter=1, random_state=0)
-    assert model.fit(X, rows[:, 0] > 0).predict_proba(X).dtype == np.float64
+    assert model.fit(X, samples[:, 0] > 0).predict_proba(X).dtype == np.float64
 
 
 @pytest.mark.parametrize("name", ["two classes", "classes", "mixture", "classes of two outputs"])
-def test_probabilities_sum_to_one_in_float64(name, rows, trained):
-    found = trained(name).predict_proba(rows)
-    of_float32 = trained(name).predict_proba(rows.astype(np.float32))
+def test_probabilities_sum_to_one_in_float64(name, samples, trained):
+    found = trained(name).predict_proba(samples)
+    of_float32 = trained(name).predict_proba(samples.astype(np.float32))
     several = isinstance(found, list)
     pairs = zip(found, of_float32, strict=True) if several else [(found, of_float32)]
     for wide, narrow in pairs:

@@ -68,7 +68,7 @@ def test_lists_of_results():
 @pytest.mark.parametrize("kind", ["matrix", "sparse", "columns"])
 def test_every_sample_once(kind, size):
     X = np.arange(20.0).reshape(10, 2)
-    rows = {"matrix": X, "sparse": csr_matrix(X), "columns": Columns({"x": X})}[kind]
+    samples = {"matrix": X, "sparse": csr_matrix(X), "columns": Columns({"x": X})}[kind]
     seen = []
 
     def total(part, others):
@@ -76,6 +76,10 @@ def test_every_sample_once(kind, size):
         seen.append(len(array))
         return array.sum(axis=1) + others
 
-    np.testing.assert_array_equal(by_chunks(total, lambda part: size, rows, np.ones(10)), X.sum(axis=1) + 1)
+    np.testing.assert_array_equal(
+        by_chunks(total, lambda part: size, samples, np.ones(10)), X.sum(axis=1) + 1
+    )
     assert max(seen) == min(size, 10) and sum(seen) == 10
-    assert by_chunks(lambda part, _: np.ones(part.shape[0]), lambda part: size, rows[:0], X[:0]).shape == (0,)
+    assert by_chunks(lambda part, _: np.ones(part.shape[0]), lambda part: size, samples[:0], X[:0]).shape == (
+        0,
+    )

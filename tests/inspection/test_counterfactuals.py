@@ -19,40 +19,40 @@ LINEAR = LogisticRegression().fit(X, BINARY)
 NETWORK = make_pipeline(
     StandardScaler(), MLPClassifier((10,), solver="lbfgs", alpha=1.0, max_iter=500, random_state=0)
 ).fit(X, Y)
-ROWS = X[[10, 60, 80, 90]]
+SAMPLES = X[[10, 60, 80, 90]]
 
 
-def boundary(rows, weights=1.0):
+def boundary(samples, weights=1.0):
     """Return the nearest points on the boundary of the linear classifier."""
     w, b = LINEAR.coef_[0], LINEAR.intercept_[0]
-    return rows - (rows @ w + b)[:, None] / (w @ (w / weights)) * (w / weights)
+    return samples - (samples @ w + b)[:, None] / (w @ (w / weights)) * (w / weights)
 
 
 @pytest.mark.slow
 def test_linear_models_have_a_closed_form():
-    found = counterfactual(LINEAR, ROWS, 1, n_starts=1, random_state=0)
+    found = counterfactual(LINEAR, SAMPLES, 1, n_starts=1, random_state=0)
     assert found.found.all() and (LINEAR.predict(found.samples) == 1).all()
-    np.testing.assert_allclose(found.samples, boundary(ROWS), atol=1e-3)
+    np.testing.assert_allclose(found.samples, boundary(SAMPLES), atol=1e-3)
     weights = np.array([1.0, 4.0, 0.5, 2.0])
-    found = counterfactual(LINEAR, ROWS, 1, weights=weights, n_starts=1, random_state=0)
-    nearest = boundary(ROWS, weights)
+    found = counterfactual(LINEAR, SAMPLES, 1, weights=weights, n_starts=1, random_state=0)
+    nearest = boundary(SAMPLES, weights)
     np.testing.assert_allclose(found.samples, nearest, atol=1e-3)
     np.testing.assert_allclose(
-        found.distance, np.sqrt((weights * (nearest - ROWS) ** 2).sum(axis=1)), rtol=1e-3
+        found.distance, np.sqrt((weights * (nearest - SAMPLES) ** 2).sum(axis=1)), rtol=1e-3
     )
 
 
 @pytest.mark.slow
 def test_limits():
     bounds = np.column_stack([X.min(axis=0), X.max(axis=0)])
-    rows = ROWS[1:3]
+    samples = SAMPLES[1:3]
     options = {"immutable": [0], "bounds": bounds, "integer": [2], "random_state": 0}
-    found = counterfactual(NETWORK, rows, 2, **options)
+    found = counterfactual(NETWORK, samples, 2, **options)
     assert found.found.all() and (NETWORK.predict(found.samples) == 2).all()
-    np.testing.assert_array_equal(found.samples[:, 0], rows[:, 0])
+    np.testing.assert_array_equal(found.samples[:, 0], samples[:, 0])
     np.testing.assert_array_equal(found.samples[:, 2], np.round(found.samples[:, 2]))
     assert (found.samples >= bounds[:, 0]).all() and (found.samples <= bounds[:, 1]).all()
-    free = counterfactual(NETWORK, rows, 2, n_starts=2, random_state=0)
+    free = counterfactual(NETWORK, samples, 2, n_starts=2, random_state=0)
     assert (free.distance <= found.distance + 1e-6).all()
     same = counterfactual(NETWORK, X[:1], NETWORK.predict(X[:1])[0])
     assert same.distance[0] == 0 and "already" in same.tried[0]
@@ -60,10 +60,10 @@ def test_limits():
 
 def test_regressors_reach_an_interval():
     model = Ridge().fit(X[:, :3], X[:, 3])
-    rows, w = ROWS[:, :3], model.coef_
-    found = counterfactual(model, rows, (2.0, np.inf), random_state=0)
-    gaps = np.maximum(2.0 - model.predict(rows), 0)
-    np.testing.assert_allclose(found.samples, rows + gaps[:, None] * w / (w @ w), atol=1e-3)
+    samples, w = SAMPLES[:, :3], model.coef_
+    found = counterfactual(model, samples, (2.0, np.inf), random_state=0)
+    gaps = np.maximum(2.0 - model.predict(samples), 0)
+    np.testing.assert_allclose(found.samples, samples + gaps[:, None] * w / (w @ w), atol=1e-3)
     assert (model.predict(found.samples) >= 2.0).all()
 
 
@@ -71,15 +71,15 @@ def test_regressors_reach_an_interval():
 def test_trees_start_from_candidates():
     forest = RandomForestClassifier(3, random_state=0).fit(X, Y)
     with pytest.raises(GradientError, match="piecewise constant"):
-        counterfactual(forest, ROWS, 2)
-    found = counterfactual(forest, ROWS, 2, candidates=X)
+        counterfactual(forest, SAMPLES, 2)
+    found = counterfactual(forest, SAMPLES, 2, candidates=X)
     assert found.found.all() and (forest.predict(found.samples) == 2).all()
-    nearest = [np.linalg.norm(X[forest.predict(X) == 2] - row, axis=1).min() for row in ROWS]
+    nearest = [np.linalg.norm(X[forest.predict(X) == 2] - row, axis=1).min() for row in SAMPLES]
     assert (found.distance <= nearest).all() and found.distance.sum() < 0.9 * np.sum(nearest)
 
 
 def test_failed_search_and_invalid_options():
-    found = counterfactual(LINEAR, ROWS[:1], 1, immutable=[0, 1, 2, 3])
+    found = counterfactual(LINEAR, SAMPLES[:1], 1, immutable=[0, 1, 2, 3])
     assert not found.found[0] and np.isnan(found.samples).all() and np.isinf(found.distance[0])
     assert "none found" in found.tried[0] and "starts of the optimiser" in found.tried[0]
     for options, message in [
@@ -89,17 +89,17 @@ def test_failed_search_and_invalid_options():
         ({"target": 1, "weights": [0, 1, 1, 1]}, "positive numbers"),
     ]:
         with pytest.raises(ValueError, match=message):
-            counterfactual(LINEAR, ROWS, **options)
+            counterfactual(LINEAR, SAMPLES, **options)
     with pytest.raises(ValueError, match="single value"):
-        counterfactual(Ridge().fit(X, X[:, 0]), ROWS, 2.0)
+        counterfactual(Ridge().fit(X, X[:, 0]), SAMPLES, 2.0)
 
 
 def test_radii_of_a_linear_model():
     w = LINEAR.coef_[0]
-    gaps = np.abs(LINEAR.decision_function(ROWS))
-    np.testing.assert_allclose(adversarial_radius(LINEAR, ROWS), gaps / np.linalg.norm(w), rtol=1e-4)
+    gaps = np.abs(LINEAR.decision_function(SAMPLES))
+    np.testing.assert_allclose(adversarial_radius(LINEAR, SAMPLES), gaps / np.linalg.norm(w), rtol=1e-4)
     np.testing.assert_allclose(
-        adversarial_radius(LINEAR, ROWS, norm="linf"), gaps / np.abs(w).sum(), rtol=1e-4
+        adversarial_radius(LINEAR, SAMPLES, norm="linf"), gaps / np.abs(w).sum(), rtol=1e-4
     )
 
 
@@ -107,11 +107,11 @@ def test_radii_of_a_linear_model():
 @pytest.mark.parametrize("model", [NETWORK, SVC(gamma=0.5).fit(X, Y)], ids=["network", "SVC"])
 def test_radii_are_upper_bounds(model):
     """A sample of another class is at the distance, and not much nearer than samples found by chance."""
-    rows = ROWS[::3]
-    radii = adversarial_radius(model, rows)
+    samples = SAMPLES[::3]
+    radii = adversarial_radius(model, samples)
     assert np.isfinite(radii).all() and (radii > 0).all()
     random = np.random.default_rng(0)
-    for row, radius in zip(rows, radii, strict=True):
+    for row, radius in zip(samples, radii, strict=True):
         steps = random.normal(size=(4000, 4))
         steps *= radius / np.linalg.norm(steps, axis=1, keepdims=True)
         own = model.predict(row[None])[0]
@@ -123,9 +123,9 @@ def test_radii_are_upper_bounds(model):
 
 def test_errors():
     with pytest.raises(ValueError, match="classifier"):
-        adversarial_radius(Ridge().fit(X, Y), ROWS)
+        adversarial_radius(Ridge().fit(X, Y), SAMPLES)
     with pytest.raises(ValueError, match="norm='l1'"):
-        adversarial_radius(LINEAR, ROWS, norm="l1")
+        adversarial_radius(LINEAR, SAMPLES, norm="l1")
 
 
 def test_regressors_of_several_outputs_are_refused():

@@ -171,10 +171,12 @@ def test_files_with_attributions(tmp_path, steps):
     save_attributions(model, tmp_path / "file.onnx", mean, steps=steps, output=1)
     session = onnxruntime.InferenceSession(tmp_path / "file.onnx", providers=["CPUExecutionProvider"])
     assert [value.name for value in session.get_inputs()] == ["X"]
-    for rows in (P, P[:1]):
-        value, attributions = session.run(["predict_proba", "attributions"], {"X": rows})
-        np.testing.assert_allclose(value, model.predict_proba(rows), rtol=1e-9)
-        expected = integrated_gradients(differentiable(model, "predict_proba"), rows, mean, steps=8, output=1)
+    for samples in (P, P[:1]):
+        value, attributions = session.run(["predict_proba", "attributions"], {"X": samples})
+        np.testing.assert_allclose(value, model.predict_proba(samples), rtol=1e-9)
+        expected = integrated_gradients(
+            differentiable(model, "predict_proba"), samples, mean, steps=8, output=1
+        )
         np.testing.assert_allclose(attributions, expected.attributions, atol=1e-4 if steps > 1 else 0.2)
     times = save_attributions(Ridge().fit(X, Y), tmp_path / "other.onnx")
     found = onnxruntime.InferenceSession(times.SerializeToString(), providers=["CPUExecutionProvider"])

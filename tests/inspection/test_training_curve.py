@@ -134,11 +134,11 @@ def test_several_estimators_share_the_axes():
 def test_several_unnamed_curves_get_names(diabetes):
     models = [Ridge(), Ridge(), Lasso()]
     trainers = [OrtGradientOptimizer(model, max_iter=2, random_state=0) for model in models]
-    rows = diabetes.X_train, diabetes.y_train
-    ax = TrainingCurveDisplay.from_estimator(trainers[0].fit(*rows)).ax_
+    samples = diabetes.X_train, diabetes.y_train
+    ax = TrainingCurveDisplay.from_estimator(trainers[0].fit(*samples)).ax_
     assert legend(ax) == ["training loss"]
     for trainer in trainers[1:]:
-        TrainingCurveDisplay.from_estimator(trainer.fit(*rows), ax)
+        TrainingCurveDisplay.from_estimator(trainer.fit(*samples), ax)
     assert legend(ax) == [f"{name}: training loss" for name in ("Ridge 1", "Ridge 2", "Lasso")]
     TrainingCurveDisplay.from_estimator(trainers[0], ax, name="mine")
     TrainingCurveDisplay.from_estimator(trainers[0], ax, label="whole: label")

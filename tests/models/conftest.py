@@ -28,12 +28,12 @@ def check_graph(run_onnx):
         trainable = to_trainable(model, "*", X=X, dtype=dtype)  # without comparison of outputs
         assert trainable.entry.sklearn_steps is None
         weights = trainable.initial_weights()
-        for rows in (X, *others):
-            compare(predict(trainable, weights, rows), model.predict(rows), tolerance)
+        for samples in (X, *others):
+            compare(predict(trainable, weights, samples), model.predict(samples), tolerance)
         changed = {name: (1.1 * array + 0.05).astype(array.dtype) for name, array in weights.items()}
         written = write_weights(model, trainable, trainable.coefficients(changed))
-        for rows in (X, *others):
-            compare(predict(trainable, changed, rows), written.predict(rows), 10 * tolerance)
+        for samples in (X, *others):
+            compare(predict(trainable, changed, samples), written.predict(samples), 10 * tolerance)
         assert changed and all(trainable.origins().values())
         return trainable
 

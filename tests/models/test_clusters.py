@@ -57,8 +57,8 @@ def test_training_lowers_the_distances(name):
 
 
 def test_equal_distances_go_to_the_first_centre(run_onnx):
-    rows = np.array([[0.0], [2.0], [4.0]])
-    model = MeanShift(bandwidth=0.5).fit(rows)
+    samples = np.array([[0.0], [2.0], [4.0]])
+    model = MeanShift(bandwidth=0.5).fit(samples)
     between = np.array([[1.0], [3.0]])
     graph = write_model(model, {"X": TensorType(11, (None, 1))}, np.float64).model
     assert run_onnx(graph, between)[0].tolist() == model.predict(between).tolist()

@@ -65,8 +65,8 @@ def test_learned_dictionaries(run_onnx, kind, algorithm):
 def test_samples_of_zeros_and_of_one_atom(run_onnx, name):
     """The residual of zeros is zero before the first step, that of an atom after it."""
     model = SparseCoder(ATOMS, **CODERS[name]).fit(X)
-    rows = np.vstack([np.zeros(6), 2 * ATOMS[3]])
-    found = run_onnx(sklearn_to_onnx(model, dtype=np.float64), rows)[0]
+    samples = np.vstack([np.zeros(6), 2 * ATOMS[3]])
+    found = run_onnx(sklearn_to_onnx(model, dtype=np.float64), samples)[0]
     lasso = 0.1 if name == "lasso_lars" else 0
     expected = (2 - lasso) * np.eye(8)[3] * np.array([[0], [1]])
     np.testing.assert_allclose(found, expected, atol=1e-7)
@@ -101,11 +101,11 @@ def test_least_angles_of_an_atom_twice_are_refused(factor):
 
 def test_coefficients_that_change_their_sign_on_the_path(run_onnx):
     atoms = np.random.RandomState(1).normal(size=(30, 20))
-    rows = np.random.RandomState(2).normal(size=(60, 20))
-    model = SparseCoder(atoms, transform_algorithm="lars", transform_n_nonzero_coefs=10).fit(rows)
-    expected = model.transform(rows)
+    samples = np.random.RandomState(2).normal(size=(60, 20))
+    model = SparseCoder(atoms, transform_algorithm="lars", transform_n_nonzero_coefs=10).fit(samples)
+    expected = model.transform(samples)
     assert len({*(expected != 0).sum(axis=1)}) > 1  # no atom joins after a change
-    found = run_onnx(sklearn_to_onnx(model, dtype=np.float64), rows)[0]
+    found = run_onnx(sklearn_to_onnx(model, dtype=np.float64), samples)[0]
     np.testing.assert_allclose(found, expected, atol=1e-9)
 
 
@@ -117,17 +117,17 @@ def test_lasso_of_more_atoms_than_features_is_the_minimum(run_onnx, seed, scale)
     rng = np.random.RandomState(seed)
     atoms = rng.normal(size=(20, 10))
     atoms /= np.linalg.norm(atoms, axis=1, keepdims=True)
-    rows = (rng.normal(size=(30, 20)) * (rng.uniform(size=(30, 20)) < 0.3)) @ atoms
-    rows += 0.1 * rng.normal(size=rows.shape)
+    samples = (rng.normal(size=(30, 20)) * (rng.uniform(size=(30, 20)) < 0.3)) @ atoms
+    samples += 0.1 * rng.normal(size=samples.shape)
     atoms = atoms * (np.exp(1.5 * rng.normal(size=(20, 1))) if scale == "other norms" else scale)
 
     def objective(codes):
-        return np.square(rows - codes @ atoms).sum(axis=1) / 2 + 0.01 * np.abs(codes).sum(axis=1)
+        return np.square(samples - codes @ atoms).sum(axis=1) / 2 + 0.01 * np.abs(codes).sum(axis=1)
 
-    coder = SparseCoder(atoms, transform_algorithm="lasso_cd", transform_alpha=0.01).fit(rows)
-    found = run_onnx(sklearn_to_onnx(coder, dtype=np.float64), rows)[0]
-    assert (objective(found) <= objective(coder.transform(rows)) + 1e-12).all()
-    expected = coder.set_params(transform_algorithm="lasso_lars").transform(rows)
+    coder = SparseCoder(atoms, transform_algorithm="lasso_cd", transform_alpha=0.01).fit(samples)
+    found = run_onnx(sklearn_to_onnx(coder, dtype=np.float64), samples)[0]
+    assert (objective(found) <= objective(coder.transform(samples)) + 1e-12).all()
+    expected = coder.set_params(transform_algorithm="lasso_lars").transform(samples)
     np.testing.assert_allclose(found, expected, atol=1e-6 * np.abs(expected).max())
 
 
@@ -139,13 +139,13 @@ def test_training_recovers_the_dictionary_of_codes(name):
     start = SparseCoder(ATOMS + 0.02 * RNG.normal(size=ATOMS.shape), **CODERS[name]).fit(X)
     # the error is not continuous where the selected atoms change
     same = ((start.transform(X) != 0) == (expected != 0)).all(axis=1)
-    rows, expected = X[same], expected[same]
+    samples, expected = X[same], expected[same]
     options = {"max_iter": 300, "learning_rate": "LBFGS", "random_state": 0}
-    ours = OrtGradientOptimizer(start, warm_start=True, **options).fit(rows, expected)
-    before, after = (np.square(m.transform(rows) - expected).mean() for m in (start, ours))
-    assert len(rows) > 15 and after < 0.1 * before
+    ours = OrtGradientOptimizer(start, warm_start=True, **options).fit(samples, expected)
+    before, after = (np.square(m.transform(samples) - expected).mean() for m in (start, ours))
+    assert len(samples) > 15 and after < 0.1 * before
     # float32 may select the other of two atoms with equal correlations
-    gaps = np.abs(ours.to_sklearn().transform(rows) - ours.transform(rows)).max(axis=1)
+    gaps = np.abs(ours.to_sklearn().transform(samples) - ours.transform(samples)).max(axis=1)
     assert np.mean(gaps < 1e-3) > 0.95
 
 

@@ -97,11 +97,11 @@ def test_nearest_centroids(y, shrink_threshold, priors, metric, run):
 
 
 def test_centroids_of_a_feature_that_is_constant_in_each_class(run):
-    rows = np.column_stack([X, THREE])
+    samples = np.column_stack([X, THREE])
     with pytest.warns(UserWarning, match="zero standard deviation"):
-        model = NearestCentroid(priors="empirical").fit(rows, THREE)
+        model = NearestCentroid(priors="empirical").fit(samples, THREE)
     assert model.within_class_std_dev_[-1] == 0
-    check_model(model, rows + 0.1, run=run)
+    check_model(model, samples + 0.1, run=run)
 
 
 def test_centroids_of_sparse_samples(run):

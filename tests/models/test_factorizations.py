@@ -42,13 +42,13 @@ def fitted(name, X=X):
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("name", MODELS)
 def test_transformed_samples(run_onnx, name):
-    model, rows = fitted(name), X[:20] * 1.1
+    model, samples = fitted(name), X[:20] * 1.1
     if "itakura" not in name:
-        rows[::3] = ZEROS[:20:3]
-    rows = rows.astype(np.float32).astype(np.float64)
-    expected = model.transform(rows)
+        samples[::3] = ZEROS[:20:3]
+    samples = samples.astype(np.float32).astype(np.float64)
+    expected = model.transform(samples)
     for dtype, tolerance in ((np.float64, 1e-8), (np.float32, 1e-3)):
-        found = run_onnx(sklearn_to_onnx(model, dtype=dtype), rows.astype(dtype))[0]
+        found = run_onnx(sklearn_to_onnx(model, dtype=dtype), samples.astype(dtype))[0]
         np.testing.assert_allclose(found, expected, rtol=0, atol=tolerance * expected.max())
 
 

@@ -34,8 +34,8 @@ from ortlearn.models import write_model
 from ortlearn.models.fusion import fuse
 from ortlearn.models.trees.nodes import MAX_LEAVES, FusedTrees
 
-ROWS, Y = make_regression(150, 5, n_targets=2, noise=5.0, random_state=0)
-ROWS = ROWS.astype(np.float32)
+SAMPLES, Y = make_regression(150, 5, n_targets=2, noise=5.0, random_state=0)
+SAMPLES = SAMPLES.astype(np.float32)
 X, THREE = make_classification(150, 5, n_informative=4, n_redundant=0, n_classes=3, random_state=0)
 X = X.astype(np.float32)
 TWO = (THREE > 0).astype(int)
@@ -56,16 +56,16 @@ def operators(model):
     return [node.op_type for node in model.graph.node]
 
 
-def check_same(model, rows, run, dtype=np.float32, atol=1e-5, wanted=TREES):
+def check_same(model, samples, run, dtype=np.float32, atol=1e-5, wanted=TREES):
     """Check that both graphs of a model have equal outputs, and return those of the fused one."""
-    plain, fused = graphs(model, dtype, rows.shape[1])
+    plain, fused = graphs(model, dtype, samples.shape[1])
     checker.check_model(fused, full_check=True)
     assert wanted not in operators(plain) and wanted in operators(fused)
     assert "LessOrEqual" not in operators(fused) and len(fused.graph.node) < len(plain.graph.node)
     for part in ("input", "output"):
         own, other = (list(getattr(graph.graph, part)) for graph in (plain, fused))
         assert own == other  # names, types and shapes
-    found, expected = run(fused, rows.astype(dtype)), run(plain, rows.astype(dtype))
+    found, expected = run(fused, samples.astype(dtype)), run(plain, samples.astype(dtype))
     for one, other in zip(found, expected, strict=True):
         assert (one.dtype, one.shape) == (other.dtype, other.shape)
         if one.dtype.kind == "f":
@@ -95,9 +95,9 @@ def check_same(model, rows, run, dtype=np.float32, atol=1e-5, wanted=TREES):
     ids=lambda model: f"{type(model).__name__}-{getattr(model, 'init', None)}",
 )
 def test_regressors(run_onnx, model, dtype):
-    model.fit(ROWS, Y[:, 0])
-    (found,) = check_same(model, ROWS, run_onnx, dtype, atol=1e-3)
-    expected = model.predict(ROWS)
+    model.fit(SAMPLES, Y[:, 0])
+    (found,) = check_same(model, SAMPLES, run_onnx, dtype, atol=1e-3)
+    expected = model.predict(SAMPLES)
     # scikit-learn passes float32 to init
     is_exact = dtype == np.float64 and not isinstance(getattr(model, "init", None), Ridge)
     np.testing.assert_allclose(found.ravel(), expected, atol=(1e-9 if is_exact else 1e-5) * 500)
@@ -136,44 +136,46 @@ def test_ties_of_votes(run_onnx):
 
 def test_samples_at_thresholds(run_onnx):
     """Samples at a threshold, and next to it on both sides, reach the leaves of scikit-learn."""
-    model = RandomForestRegressor(max_depth=5, **FEW).fit(ROWS, Y[:, 0])
+    model = RandomForestRegressor(max_depth=5, **FEW).fit(SAMPLES, Y[:, 0])
     trees = [member.tree_ for member in model.estimators_]
     pairs = [(f, t) for tree in trees for f, t in zip(tree.feature, tree.threshold, strict=True) if f >= 0]
-    rows = np.repeat(ROWS[:1], 3 * len(pairs), axis=0)
+    samples = np.repeat(SAMPLES[:1], 3 * len(pairs), axis=0)
     for i, (feature, threshold) in enumerate(pairs):
         near = np.float32(threshold)
         around = near, np.nextafter(near, np.float32(np.inf)), np.nextafter(near, np.float32(-np.inf))
-        rows[3 * i : 3 * i + 3, feature] = around
-    (found,) = check_same(model, rows, run_onnx, atol=1e-3)
-    np.testing.assert_allclose(found.ravel(), model.predict(rows), rtol=1e-5, atol=1e-3)
+        samples[3 * i : 3 * i + 3, feature] = around
+    (found,) = check_same(model, samples, run_onnx, atol=1e-3)
+    np.testing.assert_allclose(found.ravel(), model.predict(samples), rtol=1e-5, atol=1e-3)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_missing_values_follow_the_default_of_each_split(run_onnx, dtype):
-    rows = np.where(np.random.default_rng(0).uniform(size=ROWS.shape) < 0.2, np.float32(np.nan), ROWS)
+    samples = np.where(
+        np.random.default_rng(0).uniform(size=SAMPLES.shape) < 0.2, np.float32(np.nan), SAMPLES
+    )
     for model in (
         DecisionTreeRegressor(max_depth=5, random_state=0),
         RandomForestRegressor(**FEW),
         HistGradientBoostingRegressor(max_iter=6, min_samples_leaf=5),
     ):
-        (found,) = check_same(model.fit(rows, Y[:, 0]), rows, run_onnx, dtype, atol=1e-3)
-        np.testing.assert_allclose(found.ravel(), model.predict(rows), rtol=1e-5, atol=1e-2)
+        (found,) = check_same(model.fit(samples, Y[:, 0]), samples, run_onnx, dtype, atol=1e-3)
+        np.testing.assert_allclose(found.ravel(), model.predict(samples), rtol=1e-5, atol=1e-2)
 
 
 def test_splits_on_categories(run_onnx):
     rng = np.random.default_rng(0)
-    rows = np.column_stack([rng.normal(size=200), rng.integers(0, 5, 200)]).astype(np.float32)
-    y = np.array([3.0, -2.0, 5.0, 0.0, 1.0])[rows[:, 1].astype(int)] * rows[:, 0]
-    model = HistGradientBoostingRegressor(max_iter=8, categorical_features=[1]).fit(rows, y)
-    (found,) = check_same(model, rows, run_onnx)
-    np.testing.assert_allclose(found.ravel(), model.predict(rows), rtol=1e-4, atol=1e-4)
+    samples = np.column_stack([rng.normal(size=200), rng.integers(0, 5, 200)]).astype(np.float32)
+    y = np.array([3.0, -2.0, 5.0, 0.0, 1.0])[samples[:, 1].astype(int)] * samples[:, 0]
+    model = HistGradientBoostingRegressor(max_iter=8, categorical_features=[1]).fit(samples, y)
+    (found,) = check_same(model, samples, run_onnx)
+    np.testing.assert_allclose(found.ravel(), model.predict(samples), rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_several_outputs(run_onnx, dtype):
-    model = RandomForestRegressor(max_depth=4, **FEW).fit(ROWS, Y)
-    (found,) = check_same(model, ROWS, run_onnx, dtype, atol=1e-3)
-    np.testing.assert_allclose(found, model.predict(ROWS), rtol=1e-5, atol=1e-3)
+    model = RandomForestRegressor(max_depth=4, **FEW).fit(SAMPLES, Y)
+    (found,) = check_same(model, SAMPLES, run_onnx, dtype, atol=1e-3)
+    np.testing.assert_allclose(found, model.predict(SAMPLES), rtol=1e-5, atol=1e-3)
     model = ExtraTreesClassifier(max_depth=4, **FEW).fit(X, np.stack([THREE, TWO], axis=1))
     label, *shares = check_same(model, X, run_onnx, dtype)
     assert label.tolist() == model.predict(X).tolist()
@@ -182,24 +184,26 @@ def test_several_outputs(run_onnx, dtype):
 
 
 def test_outliers_and_embeddings(run_onnx):
-    model = IsolationForest(max_features=0.6, contamination=0.2, **FEW).fit(ROWS)
-    label, decision = check_same(model, ROWS, run_onnx)
-    assert label.ravel().tolist() == model.predict(ROWS).tolist()
-    np.testing.assert_allclose(decision.ravel(), model.decision_function(ROWS), atol=1e-6)
-    model = RandomTreesEmbedding(n_estimators=4, max_depth=3, random_state=0).fit(ROWS)
-    (found,) = check_same(model, ROWS, run_onnx)
-    np.testing.assert_array_equal(found, model.transform(ROWS).toarray())
+    model = IsolationForest(max_features=0.6, contamination=0.2, **FEW).fit(SAMPLES)
+    label, decision = check_same(model, SAMPLES, run_onnx)
+    assert label.ravel().tolist() == model.predict(SAMPLES).tolist()
+    np.testing.assert_allclose(decision.ravel(), model.decision_function(SAMPLES), atol=1e-6)
+    model = RandomTreesEmbedding(n_estimators=4, max_depth=3, random_state=0).fit(SAMPLES)
+    (found,) = check_same(model, SAMPLES, run_onnx)
+    np.testing.assert_array_equal(found, model.transform(SAMPLES).toarray())
 
 
 def test_trees_of_a_single_leaf(run_onnx):
-    model = GradientBoostingRegressor(n_estimators=3, min_samples_leaf=150, random_state=0).fit(ROWS, Y[:, 0])
+    model = GradientBoostingRegressor(n_estimators=3, min_samples_leaf=150, random_state=0).fit(
+        SAMPLES, Y[:, 0]
+    )
     assert all(tree.tree_.node_count == 1 for tree in model.estimators_.ravel())
-    (found,) = check_same(model, ROWS, run_onnx)
-    np.testing.assert_allclose(found.ravel(), model.predict(ROWS), rtol=1e-5)
+    (found,) = check_same(model, SAMPLES, run_onnx)
+    np.testing.assert_allclose(found.ravel(), model.predict(SAMPLES), rtol=1e-5)
 
 
 def test_more_leaves_than_float32_has_integers_are_not_fused():
-    model = RandomForestRegressor(max_depth=4, **FEW).fit(ROWS, Y[:, 0])
+    model = RandomForestRegressor(max_depth=4, **FEW).fit(SAMPLES, Y[:, 0])
     written = write_model(model, {"X": TensorType(11, (None, 5))}, np.float64)
     (trees,) = (form for form in written.fused if isinstance(form, FusedTrees))
     assert TREES in operators(trees.apply(written.model))
@@ -209,8 +213,8 @@ def test_more_leaves_than_float32_has_integers_are_not_fused():
 
 def test_linear_regressors(run_onnx):
     for model, y in ((Ridge(), Y[:, 0]), (LinearRegression(fit_intercept=False), Y)):
-        (found,) = check_same(model.fit(ROWS, y), ROWS, run_onnx, wanted="LinearRegressor", atol=1e-3)
-        np.testing.assert_allclose(found.reshape(y.shape), model.predict(ROWS), rtol=1e-4, atol=1e-2)
+        (found,) = check_same(model.fit(SAMPLES, y), SAMPLES, run_onnx, wanted="LinearRegressor", atol=1e-3)
+        np.testing.assert_allclose(found.reshape(y.shape), model.predict(SAMPLES), rtol=1e-4, atol=1e-2)
         plain, fused = graphs(model, np.float64)
         assert operators(fused) == [kind for kind in operators(plain) if kind != "Identity"]
 
@@ -231,17 +235,17 @@ def test_linear_classifiers(run_onnx, y, scaled):
 @pytest.mark.parametrize("kind", [LogisticRegression, LinearSVC])
 def test_a_score_of_zero_predicts_the_first_class(run_onnx, kind):
     model = kind(fit_intercept=False).fit(X, TEXTS[TWO])
-    rows = np.concatenate([X, np.zeros((1, 5), dtype=np.float32)])
-    label = check_same(model, rows, run_onnx, wanted="LinearClassifier")[0]
-    assert label.tolist() == model.predict(rows).tolist() and label[-1] == "low"
+    samples = np.concatenate([X, np.zeros((1, 5), dtype=np.float32)])
+    label = check_same(model, samples, run_onnx, wanted="LinearClassifier")[0]
+    assert label.tolist() == model.predict(samples).tolist() and label[-1] == "low"
 
 
 def test_a_score_of_zero_of_boosting_predicts_the_second_class(run_onnx):
-    rows, y = np.zeros((10, 1), dtype=np.float32), np.array(["a", "b"] * 5)
-    model = GradientBoostingClassifier(init="zero", n_estimators=2).fit(rows, y)
-    assert not model.decision_function(rows).any()
-    label, _ = check_same(model, rows, run_onnx)
-    assert label.tolist() == model.predict(rows).tolist() == ["b"] * 10
+    samples, y = np.zeros((10, 1), dtype=np.float32), np.array(["a", "b"] * 5)
+    model = GradientBoostingClassifier(init="zero", n_estimators=2).fit(samples, y)
+    assert not model.decision_function(samples).any()
+    label, _ = check_same(model, samples, run_onnx)
+    assert label.tolist() == model.predict(samples).tolist() == ["b"] * 10
 
 
 def test_scores_with_two_consumers(run_onnx):
@@ -262,17 +266,17 @@ def test_classes_of_a_network(run_onnx):
 
 
 def test_scales_are_fused_unless_coefficients_overflow(run_onnx):
-    model = make_pipeline(StandardScaler(), Ridge()).fit(ROWS, Y[:, 0])
+    model = make_pipeline(StandardScaler(), Ridge()).fit(SAMPLES, Y[:, 0])
     assert operators(graphs(model)[1]) == ["Sub", "LinearRegressor"]
-    (found,) = check_same(model, ROWS, run_onnx, wanted="LinearRegressor", atol=1e-3)
-    np.testing.assert_allclose(found.ravel(), model.predict(ROWS), rtol=1e-4, atol=1e-3)
+    (found,) = check_same(model, SAMPLES, run_onnx, wanted="LinearRegressor", atol=1e-3)
+    np.testing.assert_allclose(found.ravel(), model.predict(SAMPLES), rtol=1e-4, atol=1e-3)
     model[0].scale_ = model[0].scale_ * 1e36
     model[1].coef_ = model[1].coef_ * 1e-6
     assert operators(graphs(model)[1]) == ["Sub", "Div", "MatMul", "Add"]
 
 
 def test_fusion_uses_the_values_in_the_graph():
-    model = Ridge().fit(ROWS, Y[:, 0])
+    model = Ridge().fit(SAMPLES, Y[:, 0])
     written = write_model(model, {"X": TensorType(1, (None, 5))})
     for tensor in written.model.graph.initializer:
         array = numpy_helper.to_array(tensor)

@@ -27,7 +27,7 @@ from ortlearn.trainable.explanation import explain
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(25, 3)) + 0.2
-ROWS = RNG.normal(size=(8, 3))  # not samples of the fit, where distances have no derivative
+SAMPLES = RNG.normal(size=(8, 3))  # not samples of the fit, where distances have no derivative
 Y = np.sin(X[:, 0]) + X[:, 1] + 0.1 * RNG.normal(size=25)
 THREE = np.digitize(Y, [-0.3, 0.6])
 KERNELS = {
@@ -58,33 +58,33 @@ def written(model, dtype=np.float64):
 @pytest.mark.parametrize("name", KERNELS)
 def test_regressors(name, run):
     model = GaussianProcessRegressor(KERNELS[name], alpha=0.05, optimizer=None, normalize_y=True)
-    check_model(model.fit(X, Y + 3), ROWS, run=run)
+    check_model(model.fit(X, Y + 3), SAMPLES, run=run)
 
 
 def test_several_targets(run):
     targets = np.column_stack([Y, 5 - 2 * Y])
-    check_model(GaussianProcessRegressor(alpha=0.05, normalize_y=True).fit(X, targets), ROWS, run=run)
+    check_model(GaussianProcessRegressor(alpha=0.05, normalize_y=True).fit(X, targets), SAMPLES, run=run)
 
 
 @pytest.mark.sweep(12)
 @pytest.mark.parametrize("name", KERNELS)
 def test_classifiers_of_two(name, run):
     labels = np.where(Y > 0, "yes", "no")
-    check_model(GaussianProcessClassifier(KERNELS[name], optimizer=None).fit(X, labels), ROWS, run=run)
+    check_model(GaussianProcessClassifier(KERNELS[name], optimizer=None).fit(X, labels), SAMPLES, run=run)
 
 
 @pytest.mark.parametrize("classes", [[0, 1, 2], [5, -3, 8], ["a", "b", "c"]], ids=str)
 def test_classifiers_of_three(classes, run):
     model = GaussianProcessClassifier(1.0 * RBF(), optimizer=None).fit(X, np.array(classes)[THREE])
-    check_model(model, ROWS, run=run)
+    check_model(model, SAMPLES, run=run)
 
 
 def test_classifiers_in_float32(run):
     model = GaussianProcessClassifier(1.0 * RBF(), optimizer=None).fit(X, THREE)
-    label, probabilities = run(written(model, np.float32).model, {"X": ROWS.astype(np.float32)})
+    label, probabilities = run(written(model, np.float32).model, {"X": SAMPLES.astype(np.float32)})
     # the coefficients of the approximated integral reach 3500: seven digits become four
-    np.testing.assert_allclose(probabilities, model.predict_proba(ROWS), atol=1e-3)
-    assert label.tolist() == model.predict(ROWS).tolist()
+    np.testing.assert_allclose(probabilities, model.predict_proba(SAMPLES), atol=1e-3)
+    assert label.tolist() == model.predict(SAMPLES).tolist()
 
 
 class UserKernel(StationaryKernelMixin, NormalizedKernelMixin, Kernel):
@@ -113,7 +113,7 @@ def test_unsupported_kernels(kernel, said):
 def test_classifiers_of_pairs(run):
     four = np.array(list("dbac"))[np.digitize(Y, [-0.6, 0.2, 0.9])]
     model = GaussianProcessClassifier(1.0 * RBF(), optimizer=None, multi_class="one_vs_one").fit(X, four)
-    check_model(model, ROWS, run=run)
+    check_model(model, SAMPLES, run=run)
 
 
 @pytest.mark.slow
@@ -124,28 +124,28 @@ def test_classifiers_of_pairs_have_no_probabilities():
     assert ours.predict(X).tolist() == ours.to_sklearn().predict(X).tolist()
     # the loss uses normalised products of the probabilities of pairs
     pairs = ours.to_sklearn().base_estimator_.estimators_
-    second = [member.predict_proba(ROWS)[:, 1] for member in pairs]
+    second = [member.predict_proba(SAMPLES)[:, 1] for member in pairs]
     products = [(1 - second[0]) * (1 - second[1]), second[0] * (1 - second[2]), second[1] * second[2]]
     shares = np.array(products).T / np.sum(products, axis=0)[:, np.newaxis]
-    numbers = np.arange(len(ROWS)) % 3
-    expected = -np.log(shares[np.arange(len(ROWS)), numbers])
-    np.testing.assert_allclose(ours.losses(ROWS, numbers), expected, atol=1e-3)
+    numbers = np.arange(len(SAMPLES)) % 3
+    expected = -np.log(shares[np.arange(len(SAMPLES)), numbers])
+    np.testing.assert_allclose(ours.losses(SAMPLES, numbers), expected, atol=1e-3)
 
 
 @pytest.mark.parametrize("metric", ["chi2", "additive_chi2"])
 def test_kernels_of_histograms(metric):
-    rows, new = np.abs(X), np.abs(ROWS)
-    rows[0, 0] = 0.0
+    samples, new = np.abs(X), np.abs(SAMPLES)
+    samples[0, 0] = 0.0
     kernel = PairwiseKernel(metric=metric, gamma=0.4) + 40.0 * RBF()
-    check_model(GaussianProcessRegressor(kernel, alpha=0.05, optimizer=None).fit(rows, Y), new)
-    classifier = GaussianProcessClassifier(kernel, optimizer=None).fit(rows, Y > 0)
+    check_model(GaussianProcessRegressor(kernel, alpha=0.05, optimizer=None).fit(samples, Y), new)
+    classifier = GaussianProcessClassifier(kernel, optimizer=None).fit(samples, Y > 0)
     check_model(classifier, new)
 
 
 def test_precomputed_kernels():
     kernel, gram = PairwiseKernel(metric="precomputed"), X @ X.T
     model = GaussianProcessRegressor(kernel, alpha=0.1, optimizer=None).fit(gram, Y)
-    check_model(model, ROWS @ X.T)
+    check_model(model, SAMPLES @ X.T)
 
 
 def test_compound_kernels_of_several_classes():
@@ -167,7 +167,7 @@ def test_gradients_of_matern_length_scales(nu):
     graph = written(model)
     (name,) = [name for name, p in graph.parameters.items() if p.attribute.endswith("length_scale")]
     part = make_inputs_of(extract_model(graph.model, [graph.scores.score]), [name])
-    check_gradient_rule(part, ROWS, np.array(1.3), wrt=[1], rtol=1e-6, atol=1e-9)
+    check_gradient_rule(part, SAMPLES, np.array(1.3), wrt=[1], rtol=1e-6, atol=1e-9)
 
 
 def test_names_and_reasons():
@@ -196,5 +196,5 @@ def test_write_back_updates_standard_deviations():
     changed = write_parameters(model, graph.parameters, {name: 0.9 * model.X_train_})
     expected = GaussianProcessRegressor(2.0 * RBF(1.5), alpha=0.1, optimizer=None).fit(0.9 * X, Y)
     np.testing.assert_allclose(
-        changed.predict(ROWS, return_std=True)[1], expected.predict(ROWS, return_std=True)[1]
+        changed.predict(SAMPLES, return_std=True)[1], expected.predict(SAMPLES, return_std=True)[1]
     )

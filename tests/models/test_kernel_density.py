@@ -59,20 +59,20 @@ def test_bandwidths(bandwidth, run):
 @pytest.mark.parametrize("n_columns", [1, 2, 3, 7])
 @pytest.mark.parametrize("kernel", [*SMOOTH, "tophat"])
 def test_constants_of_any_number_of_features(kernel, n_columns, dtype, run_onnx):
-    rows = np.tile(X, 3)[:, :n_columns]
-    model = KernelDensity(kernel=kernel, bandwidth=6.0).fit(rows)
-    (found,) = run_onnx(written(model, dtype, n_columns).model, rows.astype(dtype))
-    expected = model.score_samples(rows)
+    samples = np.tile(X, 3)[:, :n_columns]
+    model = KernelDensity(kernel=kernel, bandwidth=6.0).fit(samples)
+    (found,) = run_onnx(written(model, dtype, n_columns).model, samples.astype(dtype))
+    expected = model.score_samples(samples)
     np.testing.assert_allclose(found[:, 0], expected, atol=1e-10 if dtype == np.float64 else 1e-4)
 
 
 def test_normalisation_constants_beyond_scikit_learn():
     """For four features its constant of the cosine is the logarithm of a negative number."""
-    rows = np.tile(X, 2)[:, :4]
+    samples = np.tile(X, 2)[:, :4]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)
-        model = KernelDensity(kernel="cosine").fit(rows)
-        assert np.isnan(model.score_samples(rows)).all()
+        model = KernelDensity(kernel="cosine").fit(samples)
+        assert np.isnan(model.score_samples(samples)).all()
         with pytest.raises(ConversionError, match="cannot normalise the kernel 'cosine' of 4 features"):
             written(model, n_columns=4)
 

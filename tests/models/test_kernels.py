@@ -90,9 +90,9 @@ def test_kernel_pca_of_a_precomputed_kernel(run):
 @pytest.mark.parametrize("kernel", ["chi2", "additive_chi2"])
 def test_zeros_of_histograms(kernel, run_onnx):
     """A feature that is zero in both samples adds nothing."""
-    rows, new = X.copy(), NEW.copy()
-    rows[::2, 0] = new[::2, 0] = new[0] = 0.0
-    model = Nystroem(kernel, n_components=3, random_state=0, **KERNELS[kernel]).fit(rows)
+    samples, new = X.copy(), NEW.copy()
+    samples[::2, 0] = new[::2, 0] = new[0] = 0.0
+    model = Nystroem(kernel, n_components=3, random_state=0, **KERNELS[kernel]).fit(samples)
     (found,) = run_onnx(written(model).model, new)
     np.testing.assert_allclose(found, model.transform(new), rtol=1e-9)
 
@@ -178,8 +178,8 @@ def test_trained_components_stay_nonnegative(kernel):
     model = make_pipeline(Nystroem(kernel, n_components=5, random_state=0), Ridge()).fit(X, Y)
     options = {"weights_to_train": "*", "warm_start": True, "learning_rate": "SGD", "max_iter": 30}
     ours = OrtGradientOptimizer(model, keep_better=False, random_state=0, **options).fit(X, 9 * Y)
-    rows = ours.to_sklearn()[0].components_
-    assert rows.min() >= 0 and not np.allclose(rows, model[0].components_)
+    samples = ours.to_sklearn()[0].components_
+    assert samples.min() >= 0 and not np.allclose(samples, model[0].components_)
     np.testing.assert_allclose(ours.predict(NEW), ours.to_sklearn().predict(NEW), rtol=1e-3, atol=1e-3)
 
 
@@ -208,13 +208,13 @@ def test_random_fourier_features(model, run):
 )
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_maps_without_parameters(model, dtype, run_onnx):
-    rows = NEW.copy()
-    rows[2, 1] = rows[3] = 0.0
+    samples = NEW.copy()
+    samples[2, 1] = samples[3] = 0.0
     graph = written(model.fit(X), dtype=dtype)
-    found = run_onnx(graph.model, rows.astype(dtype))[0]
+    found = run_onnx(graph.model, samples.astype(dtype))[0]
     assert not graph.parameters and found.dtype == dtype
     tolerance = 2e-5 if dtype == np.float32 else 1e-11
-    np.testing.assert_allclose(found, model.transform(rows), rtol=tolerance, atol=tolerance)
+    np.testing.assert_allclose(found, model.transform(samples), rtol=tolerance, atol=tolerance)
     with pytest.raises(NoTrainableWeightError):
         to_trainable(model, X=X)
     check_model(make_pipeline(model, Ridge()).fit(X, Y), NEW)

@@ -61,7 +61,7 @@ def test_samples_far_from_all_others(dtype, run_onnx):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_features_far_from_zero(dtype, run_onnx):
-    far, new = ((rows + 1e3).astype(np.float32).astype(np.float64) for rows in (X, NEW))
+    far, new = ((samples + 1e3).astype(np.float32).astype(np.float64) for samples in (X, NEW))
     model = LabelSpreading(gamma=1.5).fit(far, THREE)
     found = run_onnx(written(model, dtype).model, new.astype(dtype))[1]
     np.testing.assert_allclose(found, model.predict_proba(new), atol=1e-3 if dtype == np.float32 else 1e-5)

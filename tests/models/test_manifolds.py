@@ -12,7 +12,7 @@ from ortlearn.trainable.from_estimator import sklearn_to_onnx
 RNG = np.random.RandomState(0)
 ANGLES = RNG.uniform(0, 4, size=60)
 X = np.column_stack([np.cos(ANGLES), np.sin(ANGLES), RNG.uniform(size=60)]) * [1, 1, 2]
-ROWS = X[:15] + 0.02 * RNG.normal(size=(15, 3))
+SAMPLES = X[:15] + 0.02 * RNG.normal(size=(15, 3))
 MODELS = [
     Isomap(n_neighbors=6),
     Isomap(n_neighbors=5, n_components=1, metric="manhattan"),
@@ -26,9 +26,9 @@ MODELS = [
 @pytest.mark.parametrize("model", MODELS, ids=str)
 def test_new_samples(run, run_onnx, model):
     model.fit(X)
-    check_model(model, ROWS, run=run)
-    expected = model.transform(ROWS)
-    found = run_onnx(sklearn_to_onnx(model), ROWS.astype(np.float32))[0]
+    check_model(model, SAMPLES, run=run)
+    expected = model.transform(SAMPLES)
+    found = run_onnx(sklearn_to_onnx(model), SAMPLES.astype(np.float32))[0]
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-3 * np.abs(expected).max())
 
 

@@ -62,18 +62,18 @@ def test_write_back_updates_the_covariances(covariance_type):
 def test_variances_stay_above_a_bound(covariance_type):
     """Without reg_covar the likelihood has no maximum if a column is binary."""
     rng = np.random.default_rng(0)
-    rows = np.column_stack([rng.normal(size=(200, 2)), rng.integers(0, 2, 200)])
+    samples = np.column_stack([rng.normal(size=(200, 2)), rng.integers(0, 2, 200)])
     if covariance_type in ("tied", "spherical"):
-        rows = np.round(rows * [0, 0, 1])  # no feature of a component has a variance
-    mixture = GaussianMixture(2, covariance_type=covariance_type, random_state=0).fit(rows)
+        samples = np.round(samples * [0, 0, 1])  # no feature of a component has a variance
+    mixture = GaussianMixture(2, covariance_type=covariance_type, random_state=0).fit(samples)
     options = {"learning_rate": "LBFGS", "warm_start": True, "keep_better": False, "dtype": "float64"}
-    trained = OrtGradientOptimizer(mixture, max_iter=200, **options).fit(rows).to_sklearn()
+    trained = OrtGradientOptimizer(mixture, max_iter=200, **options).fit(samples).to_sklearn()
     factors = trained.precisions_cholesky_
     diagonal = (
         factors if factors.ndim < 2 or covariance_type == "diag" else np.diagonal(factors, axis1=-2, axis2=-1)
     )
     assert diagonal.max() <= np.sqrt(2 / mixture.reg_covar)
-    assert np.isfinite(trained.score(rows)) and trained.score(rows) >= mixture.score(rows)
+    assert np.isfinite(trained.score(samples)) and trained.score(samples) >= mixture.score(samples)
 
 
 def test_names_and_constraints():

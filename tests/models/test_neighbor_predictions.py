@@ -17,7 +17,7 @@ SMALL = X, Y
 #: Distances to more numbers are computed by products; the others are far away.
 FAR = np.random.default_rng(0).normal(1000, 100, size=(1600, 5)).astype(np.float32)
 LARGE = np.vstack([X, FAR]), np.append(Y, np.zeros(len(FAR)))
-ROWS = np.vstack([X[:5], X[5:15] + 0.125])  # some are samples of the fit
+SAMPLES = np.vstack([X[:5], X[5:15] + 0.125])  # some are samples of the fit
 
 MODELS = {
     "neighbours": KNeighborsRegressor(3),
@@ -40,6 +40,6 @@ def test_values(run_onnx, name, exact):
     model = clone(MODELS[name]).fit(X, targets)
     onx = sklearn_to_onnx(model, 5)
     assert not {"Scan", "ArrayFeatureExtractor"} & {node.op_type for node in onx.graph.node}
-    found = run_onnx(onx, ROWS.astype(np.float32))[0]
-    expected = model.transform(ROWS) if hasattr(model, "transform") else model.predict(ROWS)
+    found = run_onnx(onx, SAMPLES.astype(np.float32))[0]
+    expected = model.transform(SAMPLES) if hasattr(model, "transform") else model.predict(SAMPLES)
     np.testing.assert_allclose(found.reshape(expected.shape), expected, rtol=2e-4, atol=2e-3)

@@ -62,13 +62,13 @@ def test_samples_within_a_radius(weights):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("name", ["KNeighborsRegressor", "RadiusNeighborsRegressor"])
 def test_training_samples_predict_themselves_with_distance_weights(name, dtype):
-    rows = np.concatenate([X, X[:3]])
+    samples = np.concatenate([X, X[:3]])
     y = np.arange(33.0)
-    model = getattr(neighbors, name)(weights="distance").fit(rows, y)
+    model = getattr(neighbors, name)(weights="distance").fit(samples, y)
     elem_type = 1 if dtype == np.float32 else 11
     graph = write_model(model, {"X": TensorType(elem_type, (None, 3))}, dtype).model
-    found = make_session(graph, Device("cpu")).run(None, {"X": rows.astype(dtype)})[0]
-    np.testing.assert_allclose(found.ravel(), model.predict(rows), rtol=1e-6)
+    found = make_session(graph, Device("cpu")).run(None, {"X": samples.astype(dtype)})[0]
+    np.testing.assert_allclose(found.ravel(), model.predict(samples), rtol=1e-6)
 
 
 @pytest.mark.parametrize(

@@ -72,10 +72,10 @@ def test_kernel_pca(kernel):
 
 
 def test_kernel_pca_with_an_eigenvalue_of_zero():
-    rows = np.column_stack([X[:, :2], X[:, :1]])
-    model = decomposition.KernelPCA(3, eigen_solver="dense").fit(rows)
+    samples = np.column_stack([X[:, :2], X[:, :1]])
+    model = decomposition.KernelPCA(3, eigen_solver="dense").fit(samples)
     model.eigenvalues_[2] = 0.0
-    check_model(model, rows)
+    check_model(model, samples)
 
 
 def test_kernel_pca_of_a_callable_kernel_is_not_covered():

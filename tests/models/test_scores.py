@@ -36,17 +36,17 @@ NAMES = sorted(
     if info.distribution == "ortlearn" and info.name.startswith("sklearn.")  # tests/models/others has more
 )
 RNG = np.random.RandomState(0)
-ROWS = RNG.normal(size=(60, 3)).astype(np.float32).astype(np.float64)
-VALUES = ROWS @ [1.0, -2.0, 0.5] + 0.1 * RNG.normal(size=60)
+SAMPLES = RNG.normal(size=(60, 3)).astype(np.float32).astype(np.float64)
+VALUES = SAMPLES @ [1.0, -2.0, 0.5] + 0.1 * RNG.normal(size=60)
 #: Estimators that are not in the catalogue, with samples.
 OWN = {
     "HalvingGridSearchCV": (
         lambda: HalvingGridSearchCV(Ridge(), {"alpha": [1, 9]}, cv=2, random_state=0),
-        ROWS,
+        SAMPLES,
     ),
     "HalvingRandomSearchCV": (
         lambda: HalvingRandomSearchCV(Ridge(), {"alpha": [1, 9]}, cv=2, random_state=0),
-        ROWS,
+        SAMPLES,
     ),
 }
 #: Estimators that are only members of others.
@@ -142,8 +142,8 @@ def expected(model, X, scores, found):
     if hasattr(model, "predict_proba"):
         right = model.predict_proba(X)
         inside = right.min(axis=1) > 0.03  # other probabilities may be clipped
-        rows = inside if inside.any() else slice(None)
-        return right[rows], predicted(scores, found)[rows]
+        samples = inside if inside.any() else slice(None)
+        return right[samples], predicted(scores, found)[samples]
     return model.decision_function(X), found
 
 
@@ -217,11 +217,11 @@ def test_scores_and_outputs(name):
 )
 def test_write_back_of_parameters_that_the_catalogue_lacks(model):
     y = np.digitize(VALUES, [-1, 1]) if "Discriminant" in str(model) else VALUES
-    X = ROWS
+    X = SAMPLES
     for step in model[:-1] if hasattr(model, "steps") else ():
         X = step.fit(X, y).transform(X)  # PLSRegression.fit_transform transforms y too
     (model[-1] if hasattr(model, "steps") else model).fit(X, y)
-    assert_write_back_keeps_parameters(model, write(model, ROWS), ROWS)
+    assert_write_back_keeps_parameters(model, write(model, SAMPLES), SAMPLES)
 
 
 def test_every_definition_has_a_case():

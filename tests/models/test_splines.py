@@ -25,11 +25,11 @@ def far(rows):
     return np.concatenate([rows, 3 * rows, rows - 10, rows + 10, rows.min(0)[None], rows.max(0)[None]])
 
 
-ROWS = {"distinct": X, "tied": TIED, "one column": X[:, :1]}
+SAMPLES = {"distinct": X, "tied": TIED, "one column": X[:, :1]}
 
 
 @pairwise(
-    rows=[pytest.param(rows, id=name) for name, rows in ROWS.items()],
+    rows=[pytest.param(rows, id=name) for name, rows in SAMPLES.items()],
     mode=MODES,
     degree=[0, 1, 2, 3, 5],
     knots=["uniform", "quantile"],

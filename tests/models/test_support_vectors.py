@@ -83,14 +83,14 @@ def test_linear_detector(run):
 
 @pytest.mark.parametrize("kind", [SVR, SVC, OneClassSVM])
 def test_sparse_fits(kind, run):
-    rows = csr_matrix(np.where(np.abs(X) < 0.3, 0.0, X))
-    model = kind().fit(rows, THREE)
-    check_model(model, rows.toarray(), run=run)
+    samples = csr_matrix(np.where(np.abs(X) < 0.3, 0.0, X))
+    model = kind().fit(samples, THREE)
+    check_model(model, samples.toarray(), run=run)
     graph = written(model)
     values = {name: 1.1 * parameter.value(model) for name, parameter in graph.parameters.items()}
     changed = write_parameters(model, graph.parameters, values)
     assert type(changed.dual_coef_) is type(model.dual_coef_)
-    np.testing.assert_allclose(changed.predict(rows), changed.predict(rows.toarray()))
+    np.testing.assert_allclose(changed.predict(samples), changed.predict(samples.toarray()))
 
 
 def test_names_and_constraints():
@@ -111,11 +111,11 @@ def test_names_and_constraints():
 
 def test_sums_that_cancel_in_float32(run):
     """Terms of both signs nearly cancel, and samples are far from zero."""
-    rows = X.astype(np.float32) + np.float32(1000)
-    model = SVR(C=1e4, gamma=0.5).fit(rows.astype(np.float64), Y)
-    found = run(written(model, np.float32).model, {"X": rows})[0]
+    samples = X.astype(np.float32) + np.float32(1000)
+    model = SVR(C=1e4, gamma=0.5).fit(samples.astype(np.float64), Y)
+    found = run(written(model, np.float32).model, {"X": samples})[0]
     scale = np.abs(model.dual_coef_).sum()
-    np.testing.assert_allclose(found.ravel(), model.predict(rows), atol=1e-6 * scale)
+    np.testing.assert_allclose(found.ravel(), model.predict(samples), atol=1e-6 * scale)
 
 
 def test_callable_kernels_are_refused():

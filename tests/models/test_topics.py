@@ -35,10 +35,10 @@ def test_shares_of_topics(run, run_onnx, params):
     model = LatentDirichletAllocation(**{"n_components": 3, "max_iter": 4, "random_state": 0, **params}).fit(
         X
     )
-    rows = np.vstack([X[:10], np.zeros(8), 100 * X[:2]])
-    expected = model.transform(rows)
+    samples = np.vstack([X[:10], np.zeros(8), 100 * X[:2]])
+    expected = model.transform(samples)
     for dtype, tolerance in ((np.float64, 1e-7), (np.float32, 1e-3)):
-        found = run_onnx(sklearn_to_onnx(model, dtype=dtype), rows.astype(dtype))[0]
+        found = run_onnx(sklearn_to_onnx(model, dtype=dtype), samples.astype(dtype))[0]
         np.testing.assert_allclose(found, expected, rtol=0, atol=tolerance)
     if params.get("n_components") != 1:
         check_model(model, X[:10], run=run)

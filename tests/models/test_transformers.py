@@ -25,26 +25,26 @@ TIED = np.round(X)
 BINS = {"n_bins": 4, "quantile_method": "averaged_inverted_cdf"}
 
 
-def check_transformation(model, rows):
+def check_transformation(model, samples):
     """Compare the graph of a transformer with scikit-learn, and check that it has no parameters."""
     assert all_covered(model)
-    expected = model.transform(rows)
+    expected = model.transform(samples)
     expected = expected.toarray() if hasattr(expected, "toarray") else expected
     for dtype, tolerance in ((np.float64, 1e-12), (np.float32, 1e-5)):
-        found = transformed(model, rows, dtype)
+        found = transformed(model, samples, dtype)
         assert found.dtype == dtype
         np.testing.assert_allclose(found, expected, rtol=tolerance, atol=tolerance)
     with pytest.raises(NoTrainableWeightError):
-        to_trainable(model, X=rows)
+        to_trainable(model, X=samples)
 
 
 @pytest.mark.parametrize("standardize", [True, False])
 @pytest.mark.parametrize("method", ["yeo-johnson", "box-cox"])
 def test_powers(method, standardize):
-    rows = np.exp(X) if method == "box-cox" else X
-    model = preprocessing.PowerTransformer(method, standardize=standardize).fit(rows)
-    check_model(model, rows)
-    gaps = np.where(np.isnan(GAPS), np.nan, rows)
+    samples = np.exp(X) if method == "box-cox" else X
+    model = preprocessing.PowerTransformer(method, standardize=standardize).fit(samples)
+    check_model(model, samples)
+    gaps = np.where(np.isnan(GAPS), np.nan, samples)
     np.testing.assert_allclose(transformed(model, gaps, np.float64), model.transform(gaps), rtol=1e-8)
 
 
@@ -56,33 +56,35 @@ def test_powers_outside_the_domain_of_the_usual_formula(power):
 
 
 @pytest.mark.parametrize("n_quantiles", [1, 2, 7, 60])
-@pytest.mark.parametrize("rows", [X, TIED], ids=["distinct", "tied"])
-def test_quantiles(rows, n_quantiles):
-    model = preprocessing.QuantileTransformer(n_quantiles=n_quantiles).fit(rows)
-    beyond = np.concatenate([rows, 2 * rows, GAPS])
+@pytest.mark.parametrize("samples", [X, TIED], ids=["distinct", "tied"])
+def test_quantiles(samples, n_quantiles):
+    model = preprocessing.QuantileTransformer(n_quantiles=n_quantiles).fit(samples)
+    beyond = np.concatenate([samples, 2 * samples, GAPS])
     found = transformed(model, beyond, np.float64)
     np.testing.assert_allclose(found, model.transform(beyond), atol=1e-12)
-    if rows is X and n_quantiles > 1:
+    if samples is X and n_quantiles > 1:
         check_model(model, 0.9 * X + 0.01)
 
 
 @pytest.mark.parametrize("n_quantiles", [1, 2, 7, 60])
-@pytest.mark.parametrize("rows", [X, TIED, np.ones((60, 4))], ids=["distinct", "tied", "constant"])
-def test_quantiles_of_a_normal_distribution(rows, n_quantiles):
-    model = preprocessing.QuantileTransformer(n_quantiles=n_quantiles, output_distribution="normal").fit(rows)
-    beyond = np.concatenate([rows, 2 * rows, GAPS, rows + 1e-8, rows - 1e-8])
+@pytest.mark.parametrize("samples", [X, TIED, np.ones((60, 4))], ids=["distinct", "tied", "constant"])
+def test_quantiles_of_a_normal_distribution(samples, n_quantiles):
+    model = preprocessing.QuantileTransformer(n_quantiles=n_quantiles, output_distribution="normal").fit(
+        samples
+    )
+    beyond = np.concatenate([samples, 2 * samples, GAPS, samples + 1e-8, samples - 1e-8])
     found = transformed(model, beyond, np.float64)
     # quantiles are clipped to 1e-7 at both ends; scikit-learn rounds at the upper one
     np.testing.assert_allclose(found, model.transform(beyond), atol=1e-9)
-    if rows is X and n_quantiles > 1:
+    if samples is X and n_quantiles > 1:
         check_model(model, 0.9 * X + 0.01)
 
 
 def test_the_ends_of_a_normal_distribution():
-    rows = np.linspace(0.0, 1.0, 4001)[:, None]
-    model = preprocessing.QuantileTransformer(n_quantiles=2, output_distribution="normal").fit(rows)
+    samples = np.linspace(0.0, 1.0, 4001)[:, None]
+    model = preprocessing.QuantileTransformer(n_quantiles=2, output_distribution="normal").fit(samples)
     ends = np.concatenate([np.geomspace(1e-9, 1e-2, 500), 1 - np.geomspace(1e-9, 1e-2, 500)])[:, None]
-    for values in (rows, ends):
+    for values in (samples, ends):
         np.testing.assert_allclose(transformed(model, values, np.float64), model.transform(values), atol=1e-9)
         near = values.astype(np.float32).astype(np.float64)
         np.testing.assert_allclose(transformed(model, near, np.float32), model.transform(near), atol=1e-3)
@@ -106,10 +108,10 @@ def test_the_ends_of_a_normal_distribution():
     ],
     ids=str,
 )
-@pytest.mark.parametrize("rows", [X, TIED], ids=["distinct", "tied"])
+@pytest.mark.parametrize("samples", [X, TIED], ids=["distinct", "tied"])
 @pytest.mark.filterwarnings("ignore:Bins whose width", "ignore:Number of distinct clusters")
-def test_transformers_without_parameters(model, rows):
-    zeros = np.concatenate([rows, np.zeros((2, 4))])
+def test_transformers_without_parameters(model, samples):
+    zeros = np.concatenate([samples, np.zeros((2, 4))])
     check_transformation(model.fit(zeros), zeros)
 
 
@@ -117,25 +119,25 @@ def test_transformers_without_parameters(model, rows):
 @pytest.mark.parametrize("strategy", ["uniform", "quantile", "kmeans"])
 @pytest.mark.filterwarnings("ignore:Bins whose width", "ignore:Number of distinct", "ignore:Feature 3 is")
 def test_borders_of_bins(strategy, encode):
-    rows = np.column_stack([TIED[:, :3], np.ones(60)])  # the last column is constant
+    samples = np.column_stack([TIED[:, :3], np.ones(60)])  # the last column is constant
     options = {**BINS, "n_bins": 3, "strategy": strategy, "encode": encode}
-    model = preprocessing.KBinsDiscretizer(**options).fit(rows)
+    model = preprocessing.KBinsDiscretizer(**options).fit(samples)
     borders = np.column_stack([np.resize(edges, 5) for edges in model.bin_edges_])
     inner = np.where(np.isfinite(borders), borders, 0.0)
-    check_transformation(model, np.concatenate([rows, inner, inner[:1] * 9]))
+    check_transformation(model, np.concatenate([samples, inner, inner[:1] * 9]))
 
 
 @pytest.mark.parametrize("function", FUNCTIONS, ids=lambda f: getattr(f, "__name__", "identity"))
 def test_functions(function):
-    rows = np.exp(X)
-    rows = rows / (1 + rows.max()) if function is np.arctanh else rows
-    check_transformation(preprocessing.FunctionTransformer(function).fit(rows), rows)
+    samples = np.exp(X)
+    samples = samples / (1 + samples.max()) if function is np.arctanh else samples
+    check_transformation(preprocessing.FunctionTransformer(function).fit(samples), samples)
 
 
 @pytest.mark.parametrize(
     "model",
     [
-        preprocessing.FunctionTransformer(lambda rows: rows + 1),
+        preprocessing.FunctionTransformer(lambda samples: samples + 1),
         preprocessing.FunctionTransformer(np.log1p, kw_args={"where": True}),
     ],
 )
@@ -147,20 +149,20 @@ def test_other_functions_have_no_definition(model):
 @pytest.mark.parametrize("missing", [np.nan, -1, 0])
 @pytest.mark.parametrize("strategy", ["mean", "median", "most_frequent", "constant"])
 def test_imputers(strategy, missing, indicator):
-    rows = np.where(np.isnan(GAPS), missing, GAPS)
-    model = SimpleImputer(missing_values=missing, strategy=strategy, add_indicator=indicator).fit(rows)
-    check_model(model, rows)
+    samples = np.where(np.isnan(GAPS), missing, GAPS)
+    model = SimpleImputer(missing_values=missing, strategy=strategy, add_indicator=indicator).fit(samples)
+    check_model(model, samples)
 
 
 @pytest.mark.parametrize("kept", [True, False])
 @pytest.mark.filterwarnings("ignore:Skipping features")
 def test_a_column_of_gaps(kept):
-    rows = GAPS.copy()
-    rows[:, 1] = np.nan
-    model = SimpleImputer(keep_empty_features=kept).fit(rows)
-    check_model(model, rows)
+    samples = GAPS.copy()
+    samples[:, 1] = np.nan
+    model = SimpleImputer(keep_empty_features=kept).fit(samples)
+    check_model(model, samples)
     optimizer = OrtGradientOptimizer(model, max_iter=2, learning_rate=0.01, warm_start=True, random_state=0)
-    optimizer.fit(rows, X if kept else X[:, [0, 2, 3]])
+    optimizer.fit(samples, X if kept else X[:, [0, 2, 3]])
     expected = model.statistics_
     trained = optimizer.to_sklearn().statistics_
     assert np.array_equal(np.isnan(trained), np.isnan(expected))
@@ -170,9 +172,9 @@ def test_a_column_of_gaps(kept):
 @pytest.mark.parametrize("features", ["all", "missing-only"])
 @pytest.mark.parametrize("missing", [np.nan, -1])
 def test_indicators(features, missing):
-    rows = np.where(np.isnan(GAPS), missing, GAPS)
-    rows[:, 2] = X[:, 2]
-    check_transformation(MissingIndicator(missing_values=missing, features=features).fit(rows), rows)
+    samples = np.where(np.isnan(GAPS), missing, GAPS)
+    samples[:, 2] = X[:, 2]
+    check_transformation(MissingIndicator(missing_values=missing, features=features).fit(samples), samples)
 
 
 @pytest.mark.parametrize(

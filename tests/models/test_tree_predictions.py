@@ -25,8 +25,8 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from ortlearn.graphs import initializer_arrays
 from ortlearn.trainable.from_estimator import sklearn_to_onnx
 
-ROWS, Y = make_regression(120, 5, n_targets=2, noise=5.0, random_state=0)
-ROWS = ROWS.astype(np.float32)
+SAMPLES, Y = make_regression(120, 5, n_targets=2, noise=5.0, random_state=0)
+SAMPLES = SAMPLES.astype(np.float32)
 THREE = make_classification(120, 5, n_informative=4, n_redundant=0, n_classes=3, random_state=0)
 TWO = make_classification(120, 5, n_informative=3, n_redundant=0, n_classes=2, random_state=0)
 FEW = {"n_estimators": 6, "random_state": 0}
@@ -63,12 +63,12 @@ def tables(model):
 
 @pytest.mark.parametrize("estimator", REGRESSORS, ids=identifier)
 def test_regressors(run_onnx, estimator):
-    fitted = estimator.fit(ROWS, Y[:, 0])
-    model = sklearn_to_onnx(fitted, ROWS.shape[1])
+    fitted = estimator.fit(SAMPLES, Y[:, 0])
+    model = sklearn_to_onnx(fitted, SAMPLES.shape[1])
     checker.check_model(model, full_check=True)
     assert tables(model)
-    expected = fitted.predict(ROWS)
-    (found,) = run_onnx(model, ROWS)
+    expected = fitted.predict(SAMPLES)
+    (found,) = run_onnx(model, SAMPLES)
     np.testing.assert_allclose(found.ravel(), expected, rtol=1e-4, atol=1e-4 * np.abs(expected).max())
 
 
@@ -89,13 +89,13 @@ def test_classifiers(run_onnx, estimator, data):
 @pytest.mark.parametrize("max_features", [1.0, 0.6])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_isolation_forest(run_onnx, max_features, dtype):
-    fitted = IsolationForest(max_features=max_features, contamination=0.2, **FEW).fit(ROWS)
-    model = sklearn_to_onnx(fitted, ROWS.shape[1], dtype)
+    fitted = IsolationForest(max_features=max_features, contamination=0.2, **FEW).fit(SAMPLES)
+    model = sklearn_to_onnx(fitted, SAMPLES.shape[1], dtype)
     checker.check_model(model, full_check=True)
-    label, scores = run_onnx(model, ROWS.astype(dtype))
+    label, scores = run_onnx(model, SAMPLES.astype(dtype))
     assert scores.dtype == dtype
-    np.testing.assert_allclose(scores.ravel(), fitted.decision_function(ROWS), atol=1e-6)
-    assert label.ravel().tolist() == fitted.predict(ROWS).tolist()
+    np.testing.assert_allclose(scores.ravel(), fitted.decision_function(SAMPLES), atol=1e-6)
+    assert label.ravel().tolist() == fitted.predict(SAMPLES).tolist()
     (table,) = tables(model).values()
     assert table.shape == (sum(tree.tree_.n_leaves for tree in fitted.estimators_),)
 
@@ -130,7 +130,7 @@ def test_classifiers_of_several_outputs(run_onnx, estimator, texts):
     ids=identifier,
 )
 def test_missing_values_reach_the_leaves_of_scikit_learn(run_onnx, estimator):
-    X = np.where(np.random.default_rng(0).uniform(size=ROWS.shape) < 0.2, np.float32(np.nan), ROWS)
+    X = np.where(np.random.default_rng(0).uniform(size=SAMPLES.shape) < 0.2, np.float32(np.nan), SAMPLES)
     fitted = estimator.fit(X, Y[:, 0])
     (found,) = run_onnx(sklearn_to_onnx(fitted, X.shape[1]), X)
     np.testing.assert_allclose(found.ravel(), fitted.predict(X), rtol=1e-4, atol=1e-2)
@@ -165,10 +165,10 @@ def test_splits_on_categories(run_onnx, missing, dtype):
     fitted = HistGradientBoostingRegressor(max_iter=8, categorical_features=[1, 3]).fit(X, y)
     assert any(predictor.nodes["is_categorical"].any() for (predictor,) in fitted._predictors)
     # Unknown categories are treated as missing values.
-    rows = np.concatenate([X, X])
-    rows[200:, 1], rows[200:300, 3] = CATEGORIES[4], 17
-    (found,) = run_onnx(sklearn_to_onnx(fitted, 4, dtype), rows.astype(dtype))
-    np.testing.assert_allclose(found.ravel(), fitted.predict(rows), rtol=1e-4, atol=1e-4)
+    samples = np.concatenate([X, X])
+    samples[200:, 1], samples[200:300, 3] = CATEGORIES[4], 17
+    (found,) = run_onnx(sklearn_to_onnx(fitted, 4, dtype), samples.astype(dtype))
+    np.testing.assert_allclose(found.ravel(), fitted.predict(samples), rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -178,9 +178,9 @@ def test_splits_on_more_categories_than_a_word_has_bits(run_onnx, dtype):
     y = np.sin(X[:, 0]) + 0.1 * X[:, 1]
     fitted = HistGradientBoostingRegressor(max_iter=8, categorical_features=[0], min_samples_leaf=3).fit(X, y)
     unseen = np.array([-1.0, -300.0, 251.0, 254.0, 255.0, 1000.0, np.nan])
-    rows = np.concatenate([X, np.column_stack([unseen, np.zeros(7)])]).astype(np.float32)
-    (found,) = run_onnx(sklearn_to_onnx(fitted, 2, dtype), rows.astype(dtype))
-    np.testing.assert_allclose(found.ravel(), fitted.predict(rows), rtol=1e-4, atol=1e-4)
+    samples = np.concatenate([X, np.column_stack([unseen, np.zeros(7)])]).astype(np.float32)
+    (found,) = run_onnx(sklearn_to_onnx(fitted, 2, dtype), samples.astype(dtype))
+    np.testing.assert_allclose(found.ravel(), fitted.predict(samples), rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("selected", [["kind", "word"], "from_dtype", [True, True, False]])
@@ -209,6 +209,6 @@ def test_classes_by_splits_on_categories(run_onnx):
 
 
 def test_a_classifier_of_one_class(run_onnx):
-    fitted = DecisionTreeClassifier().fit(ROWS, np.full(len(ROWS), 3))
-    label, scores = run_onnx(sklearn_to_onnx(fitted, ROWS.shape[1]), ROWS)
+    fitted = DecisionTreeClassifier().fit(SAMPLES, np.full(len(SAMPLES), 3))
+    label, scores = run_onnx(sklearn_to_onnx(fitted, SAMPLES.shape[1]), SAMPLES)
     assert set(label.ravel().tolist()) == {3} and set(scores.ravel().tolist()) == {1.0}

@@ -133,14 +133,14 @@ def check_routes(run_onnx, model, members, X, inputs=None):
 
 def beside_thresholds(thresholds, X):
     """Return samples with each threshold as the value of its column, and its two neighbours of the type."""
-    rows = [X[:50]]
+    samples = [X[:50]]
     for column, values in thresholds.items():
         at = np.unique(values).astype(X.dtype)
         for value in (at, np.nextafter(at, X.dtype.type(np.inf)), np.nextafter(at, X.dtype.type(-np.inf))):
             own = np.repeat(X[:1], len(value), axis=0)
             own[:, column] = value
-            rows.append(own)
-    return np.concatenate(rows)
+            samples.append(own)
+    return np.concatenate(samples)
 
 
 def thresholds_of(model):

@@ -181,9 +181,9 @@ def test_missing_values_reach_the_leaves_of_scikit_learn(run):
     for model in (RandomForestRegressor(**FEW), HistGradientBoostingRegressor(max_iter=4)):
         for seen in (X, gaps):
             model.fit(seen, Y + 3 * np.isnan(seen[:, 0]))
-            for rows in (new, gaps):
-                found = run(written(model).model, {"X": rows})[0].ravel()
-                np.testing.assert_allclose(found, model.predict(rows), rtol=1e-12)
+            for samples in (new, gaps):
+                found = run(written(model).model, {"X": samples})[0].ravel()
+                np.testing.assert_allclose(found, model.predict(samples), rtol=1e-12)
 
 
 def test_samples_at_thresholds_in_float32(run):
@@ -191,24 +191,26 @@ def test_samples_at_thresholds_in_float32(run):
     model = RandomForestRegressor(3, random_state=0).fit(wide, wide.sum(axis=1))
     tree = model.estimators_[0].tree_
     near = tree.threshold[tree.children_left >= 0].astype(np.float32)
-    rows = np.stack([np.concatenate([near, np.nextafter(near, s * np.float32(9))]) for s in (-1, 1)], axis=1)
+    samples = np.stack(
+        [np.concatenate([near, np.nextafter(near, s * np.float32(9))]) for s in (-1, 1)], axis=1
+    )
     for dtype in (np.float32, np.float64):
         op = ModelWriter(dtype, {"X": TensorType(1 if dtype == np.float32 else 11, (None, 2))})
         nodes = Nodes.of_trees([member.tree_ for member in model.estimators_])
         numbers = leaf_numbers(op, nodes, "X", 2)
-        found = run_numbers(op, numbers, rows.astype(dtype), run)
+        found = run_numbers(op, numbers, samples.astype(dtype), run)
         starts = np.cumsum([0, *((member.tree_.children_left < 0).sum() for member in model.estimators_)])
         for column, member in enumerate(model.estimators_):
             rank = np.cumsum(member.tree_.children_left < 0) - 1
-            np.testing.assert_array_equal(found[:, column], starts[column] + rank[member.apply(rows)])
+            np.testing.assert_array_equal(found[:, column], starts[column] + rank[member.apply(samples)])
 
 
-def run_numbers(op, name, rows, run):
-    inputs = [helper.make_tensor_value_info("X", helper.np_dtype_to_tensor_dtype(rows.dtype), [None, 2])]
+def run_numbers(op, name, samples, run):
+    inputs = [helper.make_tensor_value_info("X", helper.np_dtype_to_tensor_dtype(samples.dtype), [None, 2])]
     outputs = [helper.make_tensor_value_info(name, 7, [None, None])]
     graph = helper.make_graph(op.nodes, "numbers", inputs, outputs, op.initializers)
     return run(
-        helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=10), {"X": rows}
+        helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=10), {"X": samples}
     )[0]
 
 

@@ -8,20 +8,20 @@ from ortlearn.runtime.devices import Device
 from ortlearn.runtime.sessions import make_session
 
 
-def transformed(model, rows, dtype):
+def transformed(model, samples, dtype):
     """Return what the graph of a transformer of numbers gives in onnxruntime."""
     elem_type = 1 if dtype == np.float32 else 11
-    written = write_model(model, {"X": TensorType(elem_type, (None, rows.shape[1]))}, dtype)
-    return make_session(written.model, Device("cpu")).run(None, {"X": rows.astype(dtype)})[0]
+    written = write_model(model, {"X": TensorType(elem_type, (None, samples.shape[1]))}, dtype)
+    return make_session(written.model, Device("cpu")).run(None, {"X": samples.astype(dtype)})[0]
 
 
-def assert_same_transformation(model, rows, double, single):
+def assert_same_transformation(model, samples, double, single):
     """Check the graph of a transformer in both types, to tolerances relative to values above one."""
     assert all_covered(model)
-    expected = model.transform(rows.copy())
+    expected = model.transform(samples.copy())
     expected = expected.toarray() if hasattr(expected, "toarray") else expected
     scale = max(1.0, np.nanmax(np.abs(expected), initial=0))
     for dtype, tolerance in ((np.float64, double), (np.float32, single)):
-        found = transformed(model, rows, dtype)
+        found = transformed(model, samples, dtype)
         assert found.dtype == dtype
         np.testing.assert_allclose(found, expected, rtol=0, atol=tolerance * scale)

@@ -68,10 +68,12 @@ def test_classes_in_any_order():
         { m = MatMul (x, w) z = Add (m, b) p = Softmax (z)
           best = ArgMax <axis = 1, keepdims = 0> (p) label = Gather (classes, best) }"""
     )
-    rows = np.array([[3.0], [-3.0]], dtype=np.float32)
-    trained = OrtGradientOptimizer(model, **NO_STEP).fit(rows, [7, 3])
-    assert trained.predict(rows).tolist() == [7, 3]
-    np.testing.assert_allclose(trained.losses(rows, [7, 3]), np.log(1 + np.exp(-3) + np.exp(-6)), rtol=1e-4)
+    samples = np.array([[3.0], [-3.0]], dtype=np.float32)
+    trained = OrtGradientOptimizer(model, **NO_STEP).fit(samples, [7, 3])
+    assert trained.predict(samples).tolist() == [7, 3]
+    np.testing.assert_allclose(
+        trained.losses(samples, [7, 3]), np.log(1 + np.exp(-3) + np.exp(-6)), rtol=1e-4
+    )
 
 
 FLAT = {

@@ -50,12 +50,12 @@ OPTIONS = {"warm_start": True, "random_state": 0, "max_iter": 30, "learning_rate
 def run_onnx():
     """Run a model without the fusions of onnxruntime 1.32, which round activations of integer products."""
 
-    def run(model, rows):
+    def run(model, samples):
         options = onnxruntime.SessionOptions()
         options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC
         providers = ["CPUExecutionProvider"]
         session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=providers)
-        return session.run(None, {session.get_inputs()[0].name: rows})
+        return session.run(None, {session.get_inputs()[0].name: samples})
 
     return run
 
@@ -71,8 +71,8 @@ def network(name):
 
 
 class Reader(CalibrationDataReader):
-    def __init__(self, rows):
-        self.rows = iter([{"x": rows}])
+    def __init__(self, samples):
+        self.rows = iter([{"x": samples}])
 
     def get_next(self):
         return next(self.rows, None)
@@ -212,7 +212,7 @@ LAYOUTS = {
             else_branch = b () => (float[N,2] q) {{ k = Constant <value = int8[3,2] {VALUES}> ()
               w = DequantizeLinear (k, s) q = MatMul (x, w) }}> }}""",
 }
-ROWS = RNG.normal(size=(60, 3)).astype(np.float32)
+SAMPLES = RNG.normal(size=(60, 3)).astype(np.float32)
 
 
 #: Types without literals in the text format.
@@ -237,10 +237,10 @@ def layout(name):
 @pytest.mark.parametrize("name", [*LAYOUTS, *TYPES])
 def test_dequantised_weights(run_onnx, name):
     file = layout(name)
-    expected = run_onnx(file, ROWS)[0]
+    expected = run_onnx(file, SAMPLES)[0]
     lifted = with_named_weights(file, integers=True)
     checker.check_model(lifted, full_check=True)
-    np.testing.assert_allclose(run_onnx(lifted, ROWS)[0], expected, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(run_onnx(lifted, SAMPLES)[0], expected, rtol=1e-5, atol=1e-6)
     locations = {n: p for n, p in weight_locations(file).items() if p.quantisation is not None}
     assert set(locations) <= {tensor.name for tensor in lifted.graph.initializer}
     same = with_values(file, {key: location.value() for key, location in locations.items()})
@@ -258,14 +258,14 @@ def test_dequantised_weights(run_onnx, name):
 @pytest.mark.parametrize("name", [*LAYOUTS, *TYPES])
 def test_layouts_are_trained(run_onnx, name, cls):
     file = layout(name)
-    y = ROWS @ np.array([[0.5, -1], [1, 0.3], [-0.4, 0.8]], np.float32)
+    y = SAMPLES @ np.array([[0.5, -1], [1, 0.3], [-0.4, 0.8]], np.float32)
     options = {**OPTIONS, "max_iter": 60, "learning_rate": 0.05}
-    trained = cls(file, straight_through=True, **options).fit(ROWS, y)
+    trained = cls(file, straight_through=True, **options).fit(SAMPLES, y)
     result = trained.get_trained_onnx()
     assert [node.op_type for node in result.graph.node] == [node.op_type for node in file.graph.node]
-    before, after = (np.square(run_onnx(model, ROWS)[0] - y).mean() for model in (file, result))
+    before, after = (np.square(run_onnx(model, SAMPLES)[0] - y).mean() for model in (file, result))
     assert after < 0.1 * before
-    np.testing.assert_allclose(trained.predict(ROWS), run_onnx(result, ROWS)[0], rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(trained.predict(SAMPLES), run_onnx(result, SAMPLES)[0], rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -300,13 +300,13 @@ def test_ambiguous_integers_are_not_weights(text):
 
 def test_trained_scale(run_onnx):
     file = layout("per tensor")
-    y = ROWS @ np.array([[5, -10], [10, 3], [-4, 8]], np.float32)  # beyond 127 steps of the scale
+    y = SAMPLES @ np.array([[5, -10], [10, 3], [-4, 8]], np.float32)  # beyond 127 steps of the scale
     options = {**OPTIONS, "max_iter": 300, "learning_rate": 0.01, "straight_through": True}
-    trained = OrtGradientOptimizer(file, ["k", "s"], **options).fit(ROWS, y)
+    trained = OrtGradientOptimizer(file, ["k", "s"], **options).fit(SAMPLES, y)
     result = trained.get_trained_onnx()
-    fixed = OrtGradientOptimizer(file, "k", **options).fit(ROWS, y)
-    assert trained.score(ROWS, y) > fixed.score(ROWS, y) + 0.2
-    np.testing.assert_allclose(run_onnx(result, ROWS)[0], trained.predict(ROWS), rtol=1e-4, atol=1e-4)
+    fixed = OrtGradientOptimizer(file, "k", **options).fit(SAMPLES, y)
+    assert trained.score(SAMPLES, y) > fixed.score(SAMPLES, y) + 0.2
+    np.testing.assert_allclose(run_onnx(result, SAMPLES)[0], trained.predict(SAMPLES), rtol=1e-4, atol=1e-4)
     scale, levels = (numpy_helper.to_array(weight_locations(result)[name].tensor) for name in "sk")
     expected = np.clip(np.rint(trained.trained_coef_["k"] / scale) + 3, -128, 127)
     np.testing.assert_array_equal(levels, expected)
@@ -314,14 +314,14 @@ def test_trained_scale(run_onnx):
 
 def test_lora_of_quantised_weights(run_onnx):
     file = layout("per column, no zero point")
-    y = ROWS @ np.array([[0.5, -1], [1, 0.3], [-0.4, 0.8]], np.float32)
+    y = SAMPLES @ np.array([[0.5, -1], [1, 0.3], [-0.4, 0.8]], np.float32)
     trained = OrtGradientOptimizer(file, lora=LoRA(rank=1, target="k"), straight_through=True, **OPTIONS)
-    trained.fit(ROWS, y)
+    trained.fit(SAMPLES, y)
     np.testing.assert_allclose(
-        run_onnx(trained.get_trained_onnx(), ROWS)[0], trained.predict(ROWS), atol=1e-5
+        run_onnx(trained.get_trained_onnx(), SAMPLES)[0], trained.predict(SAMPLES), atol=1e-5
     )
     separate = trained.get_trained_onnx(merged=False)
-    np.testing.assert_allclose(run_onnx(separate, ROWS)[0], run_onnx(file, ROWS)[0], atol=1e-5)
+    np.testing.assert_allclose(run_onnx(separate, SAMPLES)[0], run_onnx(file, SAMPLES)[0], atol=1e-5)
 
 
 def test_integers_are_frozen_by_default(run_onnx):
@@ -332,7 +332,7 @@ def test_integers_are_frozen_by_default(run_onnx):
         {{ w = DequantizeLinear (k, s) z = MatMul (x, w) y = Add (z, b) }}"""
     )
     y = np.zeros((60, 2), np.float32)
-    trained = OrtGradientOptimizer(file, **OPTIONS).fit(ROWS, y)
+    trained = OrtGradientOptimizer(file, **OPTIONS).fit(SAMPLES, y)
     assert set(trained.trained_coef_) == {"b"}
     assert {t.name: t.data_type for t in load_onnx(file).graph.initializer}["k"] == TensorProto.INT8
     summaries = [explain(file, straight_through=value).summary for value in (False, True)]
@@ -340,7 +340,7 @@ def test_integers_are_frozen_by_default(run_onnx):
         "trained: 2 of 2 numbers, in 1 of 1 weights",
         "trained: 8 of 8 numbers, in 2 of 2 weights",
     ]
-    both = OrtGradientOptimizer(file, straight_through=True, **OPTIONS).fit(ROWS, y)
+    both = OrtGradientOptimizer(file, straight_through=True, **OPTIONS).fit(SAMPLES, y)
     assert set(both.trained_coef_) == {"b", "k"}
 
 
@@ -350,5 +350,5 @@ def test_initializers_that_are_inputs_too():
     file.graph.input.extend(
         helper.make_tensor_value_info(t.name, t.data_type, t.dims) for t in file.graph.initializer
     )
-    trained = OrtGradientOptimizer(file, straight_through=True, **OPTIONS).fit(ROWS, ROWS[:, :2])
+    trained = OrtGradientOptimizer(file, straight_through=True, **OPTIONS).fit(SAMPLES, SAMPLES[:, :2])
     assert trained.get_trained_onnx().graph.input == file.graph.input

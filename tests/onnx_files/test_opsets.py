@@ -121,12 +121,12 @@ def test_trained_file_replaces_the_original(run_onnx, opset):
         {{ z = MatMul (x, w) r = Relu (z)
         t = Reshape (r, k) c = Concat <axis = 1> (t, x) y = Gemm (c, v, b) }}"""
     )
-    rows = X.reshape(-1, 2)
+    samples = X.reshape(-1, 2)
     trained = OrtGradientOptimizer(model, max_iter=2, warm_start=True, keep_better=False)
-    trained.fit(rows, rows.sum(1, keepdims=True))
+    trained.fit(samples, samples.sum(1, keepdims=True))
     result = trained.get_trained_onnx()
     if opset <= newest_opset():  # others run in a newer onnxruntime
-        np.testing.assert_allclose(run_onnx(result, rows)[0], trained.predict(rows), rtol=1e-5)
+        np.testing.assert_allclose(run_onnx(result, samples)[0], trained.predict(samples), rtol=1e-5)
     assert np.abs(trained.trained_coef_["b"] - 3).max() > 0
     for name, array in trained.trained_coef_.items():
         (tensor,) = (t for t in result.graph.initializer if t.name == name)

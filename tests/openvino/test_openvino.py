@@ -67,7 +67,7 @@ CASES = {
 @pytest.mark.parametrize("trainer", [OrtGradientOptimizer, OrtGradientForwardBackwardOptimizer])
 @pytest.mark.parametrize("name", CASES)
 def test_weights_equal_those_of_the_cpu(name, trainer):
-    model, rows, labels, rate = CASES[name]
+    model, samples, labels, rate = CASES[name]
     options = {
         "learning_rate": rate,
         "max_iter": 4,
@@ -76,20 +76,22 @@ def test_weights_equal_those_of_the_cpu(name, trainer):
         "random_state": 0,
     }
     expected, found = (
-        trainer(model, device=device, **options).fit(rows, labels) for device in ("cpu", "openvino")
+        trainer(model, device=device, **options).fit(samples, labels) for device in ("cpu", "openvino")
     )
     for weight, array in expected.trained_coef_.items():
         distance = np.linalg.norm(found.trained_coef_[weight] - array) / np.linalg.norm(array)
         assert distance < 1e-3, weight
-    left, right = found.predict(rows), expected.predict(rows)
+    left, right = found.predict(samples), expected.predict(samples)
     assert np.mean(np.isclose(left, right, rtol=1e-2, atol=1e-2)) > 0.99
     nodes = explain(found).execution
     assert PROVIDER in nodes and nodes.startswith("graph ")
 
 
 def test_loop_runs_on_openvino():
-    model, rows, labels, rate = CASES["network"]
-    trained = OrtGradientOptimizer(model, learning_rate=rate, max_iter=2, device="openvino").fit(rows, labels)
+    model, samples, labels, rate = CASES["network"]
+    trained = OrtGradientOptimizer(model, learning_rate=rate, max_iter=2, device="openvino").fit(
+        samples, labels
+    )
     nodes = trained.get_node_providers()["epoch"]
     assert nodes[PROVIDER]["Loop"] == 1
     assert sum(nodes[PROVIDER].values()) > 10 * sum(nodes.get("CPUExecutionProvider", {}).values())
@@ -129,16 +131,16 @@ def test_diverging_training():
 @pytest.mark.filterwarnings("ignore::ortlearn.exceptions.FidelityWarning")  # where there is bfloat16
 def test_half_precision_option():
     options = ("openvino", {"load_config": '{"CPU": {"INFERENCE_PRECISION_HINT": "bf16"}}'})
-    model, rows, labels, rate = CASES["network"]
+    model, samples, labels, rate = CASES["network"]
     settings = {"learning_rate": rate, "max_iter": 2, "random_state": 0, "keep_better": False}
-    exact = OrtGradientOptimizer(model, device="openvino", **settings).fit(rows, labels)
-    half = OrtGradientOptimizer(model, device=options, **settings).fit(rows, labels)
-    np.testing.assert_allclose(half.predict(rows), exact.predict(rows), atol=0.1)
+    exact = OrtGradientOptimizer(model, device="openvino", **settings).fit(samples, labels)
+    half = OrtGradientOptimizer(model, device=options, **settings).fit(samples, labels)
+    np.testing.assert_allclose(half.predict(samples), exact.predict(samples), atol=0.1)
 
 
 def test_unsupported_nodes_run_on_the_cpu(device):
     if device.plugin:
         pytest.skip("the plugin reads the routing of trees")
-    model, rows, labels, rate = CASES["leaves"]
+    model, samples, labels, rate = CASES["leaves"]
     with pytest.warns(ProviderWarning, match="cannot run a graph of this model, so the CPU runs it"):
-        OrtGradientOptimizer(model, learning_rate=rate, max_iter=1, device="openvino").fit(rows, labels)
+        OrtGradientOptimizer(model, learning_rate=rate, max_iter=1, device="openvino").fit(samples, labels)

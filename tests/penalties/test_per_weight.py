@@ -38,17 +38,17 @@ NAMES = {
 
 
 @pytest.fixture(scope="module")
-def rows():
+def samples():
     X = np.random.RandomState(0).normal(size=(40, 3))
     return X, X[:, 0] - 2 * X[:, 1] + 1
 
 
 @pytest.fixture(scope="module")
-def network(rows):
-    return MLPRegressor(hidden_layer_sizes=(4,), activation="tanh", random_state=0).partial_fit(*rows)
+def network(samples):
+    return MLPRegressor(hidden_layer_sizes=(4,), activation="tanh", random_state=0).partial_fit(*samples)
 
 
-def trained(kind, model, rows, penalty, **options):
+def trained(kind, model, samples, penalty, **options):
     """Return an estimator after one step on all samples, from the weights of the model."""
     given = {"learning_rate": LearningRateSGD(RATE, learning_rate="constant"), "max_iter": 1, **options}
     trainer = kind(
@@ -60,12 +60,12 @@ def trained(kind, model, rows, penalty, **options):
         random_state=0,
         **given,
     )
-    return trainer.fit(*rows)
+    return trainer.fit(*samples)
 
 
-def moved(kind, model, rows, penalty, **options):
+def moved(kind, model, samples, penalty, **options):
     """Return the trained weights by attribute."""
-    found = trained(kind, model, rows, penalty, **options).trained_coef_
+    found = trained(kind, model, samples, penalty, **options).trained_coef_
     return {key: found[name] for key, name in NAMES.items()}
 
 
@@ -89,43 +89,43 @@ GRADIENTS = {
 
 
 @BOTH
-def test_gradients_of_each_penalty(kind, rows, network):
-    plain = moved(kind, network, rows, None)
-    found = moved(kind, network, rows, SMOOTH)
+def test_gradients_of_each_penalty(kind, samples, network):
+    plain = moved(kind, network, samples, None)
+    found = moved(kind, network, samples, SMOOTH)
     for key, weight in before(network).items():
         expected = plain[key] - RATE * GRADIENTS[key](weight.reshape(plain[key].shape))
         np.testing.assert_allclose(found[key], expected, rtol=1e-10, atol=1e-14)
 
 
 @BOTH
-def test_loss_includes_all_penalties(kind, rows, network):
+def test_loss_includes_all_penalties(kind, samples, network):
     weights = before(network)
     first, bias = weights["coefs_[0]"], weights["intercepts_[0]"]
     expected = 0.3 * (first**2).sum() + 0.2 * np.abs(weights["coefs_[1]"]).sum()
     expected += 0.1 * np.abs(bias).sum() + 0.4 * (bias**2).sum()
-    losses = [trained(kind, network, rows, penalty).train_losses_[0] for penalty in (None, SMOOTH)]
+    losses = [trained(kind, network, samples, penalty).train_losses_[0] for penalty in (None, SMOOTH)]
     np.testing.assert_allclose(losses[1] - losses[0], expected, rtol=1e-10)
 
 
 @BOTH
-def test_clipping_uses_the_whole_gradient(kind, rows, network):
-    weights, plain = before(network), moved(kind, network, rows, None)
+def test_clipping_uses_the_whole_gradient(kind, samples, network):
+    weights, plain = before(network), moved(kind, network, samples, None)
     gradients = {}
     for key, weight in weights.items():
         weight = weight.reshape(plain[key].shape)
         gradients[key] = (weight - plain[key]) / RATE + GRADIENTS[key](weight)
     norm = np.sqrt(sum((gradient**2).sum() for gradient in gradients.values()))
-    found = moved(kind, network, rows, SMOOTH, clip_norm=norm / 2)
+    found = moved(kind, network, samples, SMOOTH, clip_norm=norm / 2)
     for key, weight in weights.items():
         expected = weight.reshape(plain[key].shape) - RATE * gradients[key] / 2
         np.testing.assert_allclose(found[key], expected, rtol=1e-7, atol=1e-10)
 
 
 @BOTH
-def test_steps_of_each_penalty(kind, rows, network):
+def test_steps_of_each_penalty(kind, samples, network):
     penalties = {"coefs_[0]": L1Penalty(2.0), "coefs_[1]": "l2", "intercepts_[*]": None}
-    plain = moved(kind, network, rows, None)
-    found = moved(kind, network, rows, penalties)
+    plain = moved(kind, network, samples, None)
+    found = moved(kind, network, samples, penalties)
     first = plain["coefs_[0]"]
     expected = np.sign(first) * np.maximum(np.abs(first) - RATE * 2.0, 0)
     np.testing.assert_allclose(found["coefs_[0]"], expected, rtol=1e-10, atol=1e-14)
@@ -136,22 +136,22 @@ def test_steps_of_each_penalty(kind, rows, network):
 
 
 @BOTH
-def test_projection_leaves_other_penalties_to_the_gradient(kind, rows, network):
+def test_projection_leaves_other_penalties_to_the_gradient(kind, samples, network):
     """With Adam, l1 uses its gradient, as there is no proximal step, and max_norm projects."""
     adam = {"learning_rate": LearningRateAdam(RATE)}
-    by_gradient = moved(kind, network, rows, L1Penalty(2.0, False, "coefs_[0]", proximal=False), **adam)
+    by_gradient = moved(kind, network, samples, L1Penalty(2.0, False, "coefs_[0]", proximal=False), **adam)
     found = moved(
-        kind, network, rows, {"coefs_[0]": L1Penalty(2.0), "coefs_[1]": MaxNormPenalty(0.1)}, **adam
+        kind, network, samples, {"coefs_[0]": L1Penalty(2.0), "coefs_[1]": MaxNormPenalty(0.1)}, **adam
     )
     np.testing.assert_allclose(found["coefs_[0]"], by_gradient["coefs_[0]"], rtol=1e-12)
     np.testing.assert_allclose(np.linalg.norm(found["coefs_[1]"], axis=0), 0.1)
 
 
 @BOTH
-def test_two_keys_of_one_weight_add_up(kind, rows, network):
-    both = moved(kind, network, rows, {"coefs_[*]": L2Penalty(0.1), "coefs_[1]": L2Penalty(0.2)})
+def test_two_keys_of_one_weight_add_up(kind, samples, network):
+    both = moved(kind, network, samples, {"coefs_[*]": L2Penalty(0.1), "coefs_[1]": L2Penalty(0.2)})
     for key, strength in (("coefs_[0]", 0.1), ("coefs_[1]", 0.3)):
-        alone = moved(kind, network, rows, L2Penalty(strength, weights=key))
+        alone = moved(kind, network, samples, L2Penalty(strength, weights=key))
         np.testing.assert_allclose(both[key], alone[key], rtol=1e-12)
 
 
@@ -162,11 +162,11 @@ def test_two_keys_of_one_weight_add_up(kind, rows, network):
 )
 @BOTH
 @pytest.mark.filterwarnings("ignore:LearningRateLBFGS stopped:sklearn.exceptions.ConvergenceWarning")
-def test_one_key_equals_the_selected_penalty(kind, rate, rows, network):
+def test_one_key_equals_the_selected_penalty(kind, rate, samples, network):
     """Weights are bit-identical, separate or packed into one vector."""
     options = {"learning_rate": rate, "max_iter": 30 if rate == "LBFGS" else 3}
-    alone = moved(kind, network, rows, L2Penalty(0.1, weights="coefs_[0]"), **options)
-    named = moved(kind, network, rows, {"coefs_[0]": L2Penalty(0.1)}, **options)
+    alone = moved(kind, network, samples, L2Penalty(0.1, weights="coefs_[0]"), **options)
+    named = moved(kind, network, samples, {"coefs_[0]": L2Penalty(0.1)}, **options)
     for key in NAMES:
         np.testing.assert_array_equal(alone[key], named[key])
 
@@ -174,23 +174,23 @@ def test_one_key_equals_the_selected_penalty(kind, rate, rows, network):
 @pytest.mark.parametrize(
     "rate", [LearningRateAdam(1e-2), LearningRateSGDNesterov(1e-3)], ids=lambda rate: type(rate).__name__
 )
-def test_both_estimators_train_equally(rate, rows, network):
+def test_both_estimators_train_equally(rate, samples, network):
     penalties = {
         "coefs_[0]": ElasticPenalty(0.05, 0.01),
         "coefs_[1]": MaxNormPenalty(0.5),
         "intercepts_[0]": L2Penalty(0.3),
     }
     options = {"learning_rate": rate, "max_iter": 4}
-    first = moved(OrtGradientOptimizer, network, rows, penalties, **options)
-    second = moved(OrtGradientForwardBackwardOptimizer, network, rows, penalties, **options)
+    first = moved(OrtGradientOptimizer, network, samples, penalties, **options)
+    second = moved(OrtGradientForwardBackwardOptimizer, network, samples, penalties, **options)
     for key in NAMES:
         np.testing.assert_allclose(first[key], second[key], rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize("alpha", [1.0, 30.0])
-def test_ridge_equals_scikit_learn(alpha, rows):
+def test_ridge_equals_scikit_learn(alpha, samples):
     """With a penalty on the intercept too, the intercept is one more coefficient of the ridge."""
-    X, y = rows
+    X, y = samples
     ones = np.hstack([X, np.ones((len(X), 1))])
     strengths = np.array([alpha] * 3 + [2 * alpha])
     expected = Ridge(alpha=1.0, fit_intercept=False).fit(ones / np.sqrt(strengths), y).coef_ / np.sqrt(
@@ -198,18 +198,18 @@ def test_ridge_equals_scikit_learn(alpha, rows):
     )
     penalties = {"coef_": L2Penalty(alpha / 80), "intercept_": L2Penalty(2 * alpha / 80)}
     found = trained(
-        OrtGradientOptimizer, LinearRegression(), rows, penalties, learning_rate="LBFGS", max_iter=200
+        OrtGradientOptimizer, LinearRegression(), samples, penalties, learning_rate="LBFGS", max_iter=200
     ).trained_coef_
     np.testing.assert_allclose(found["coef"].ravel(), expected[:3], atol=1e-5)
     np.testing.assert_allclose(found["intercept"].ravel(), expected[3:], atol=1e-5)
 
 
-def test_steps_of_a_pipeline(rows):
-    model = make_pipeline(PCA(2, random_state=0), Ridge()).fit(*rows)
+def test_steps_of_a_pipeline(samples):
+    model = make_pipeline(PCA(2, random_state=0), Ridge()).fit(*samples)
     options = {"weights_to_train": ["pca", "ridge"]}
-    plain = trained(OrtGradientOptimizer, model, rows, None, **options).trained_coef_
+    plain = trained(OrtGradientOptimizer, model, samples, None, **options).trained_coef_
     trainer = trained(
-        OrtGradientOptimizer, model, rows, {"pca": L2Penalty(0.1), "ridge.coef_": "l2"}, **options
+        OrtGradientOptimizer, model, samples, {"pca": L2Penalty(0.1), "ridge.coef_": "l2"}, **options
     )
     chosen = {key: part.weights for key, part in trainer.penalty_.penalties.items()}
     assert len(chosen["pca"]) == 2 and len(chosen["ridge.coef_"]) == 1
@@ -245,10 +245,10 @@ def test_steps_of_a_pipeline(rows):
     ],
     ids=str,
 )
-def test_invalid_combinations_are_rejected(penalties, message, rows, network):
+def test_invalid_combinations_are_rejected(penalties, message, samples, network):
     trainer = OrtGradientOptimizer(network, ["coefs_[*]"], learning_penalty=penalties)
     with pytest.raises(PluginError, match=message):
-        trainer.fit(*rows)
+        trainer.fit(*samples)
     assert not hasattr(trainer, "onnx_")
 
 
@@ -259,10 +259,10 @@ def test_invalid_combinations_are_rejected(penalties, message, rows, network):
         ("Adam", "group_lasso", "GroupLassoPenalty requires a proximal step"),
     ],
 )
-def test_unsupported_updates(rate, penalty, message, rows, network):
+def test_unsupported_updates(rate, penalty, message, samples, network):
     penalties = {"coefs_[0]": "l2", "coefs_[1]": penalty}
     with pytest.raises(PluginError, match=message):
-        OrtGradientOptimizer(network, learning_rate=rate, learning_penalty=penalties).fit(*rows)
+        OrtGradientOptimizer(network, learning_rate=rate, learning_penalty=penalties).fit(*samples)
 
 
 def test_per_weight_penalty_passes_the_checks_of_plugins():
@@ -321,44 +321,44 @@ def test_parameters_without_a_dictionary(penalties):
 
 
 @pytest.mark.slow
-def test_search_over_the_strength_of_one_weight(rows, network):
+def test_search_over_the_strength_of_one_weight(samples, network):
     penalty = PerWeightPenalty({"coefs_[0]": L2Penalty(0.1), "coefs_[1]": L2Penalty(0.1)})
     trainer = OrtGradientOptimizer(network, learning_penalty=penalty, max_iter=3, random_state=0)
     grid = {
         "learning_penalty__coefs_[0]__l2": [0.0, 100.0],
         "learning_penalty__coefs_[1]": [L2Penalty(), None],
     }
-    search = GridSearchCV(trainer, grid, cv=2).fit(*rows)
+    search = GridSearchCV(trainer, grid, cv=2).fit(*samples)
     assert search.best_params_["learning_penalty__coefs_[0]__l2"] == 0.0
     assert len(set(search.cv_results_["mean_test_score"])) == 4
     assert penalty.penalties["coefs_[0]"].l2 == 0.1
 
 
-def test_the_dictionary_of_the_caller_is_not_changed(rows, network):
+def test_the_dictionary_of_the_caller_is_not_changed(samples, network):
     given = {"coefs_[0]": L2Penalty(0.1), "coefs_[1]": "l1"}
     trainer = clone(OrtGradientOptimizer(network, learning_penalty=given, max_iter=1, random_state=0)).fit(
-        *rows
+        *samples
     )
     assert repr(given) == "{'coefs_[0]': L2Penalty(l2=0.1), 'coefs_[1]': 'l1'}"
     assert repr(trainer.learning_penalty) == repr(given)
-    again = clone(trainer).set_params(learning_penalty=trainer.penalty_).fit(*rows)
-    np.testing.assert_array_equal(again.predict(rows[0]), trainer.predict(rows[0]))
+    again = clone(trainer).set_params(learning_penalty=trainer.penalty_).fit(*samples)
+    np.testing.assert_array_equal(again.predict(samples[0]), trainer.predict(samples[0]))
     with pytest.raises(ValueError, match=r"such as learning_penalty=PerWeightPenalty\(\{...\}\)"):
         trainer.set_params(**{"learning_penalty__coefs_[0]__l2": 1.0})
 
 
-def test_partial_fit_reads_changed_penalties(rows, network):
+def test_partial_fit_reads_changed_penalties(samples, network):
     trainer = OrtGradientOptimizer(
         network, learning_penalty={"coefs_[0]": "l2"}, learning_rate=0.1, max_iter=1, random_state=0
-    ).fit(*rows)
+    ).fit(*samples)
     before = np.abs(trainer.trained_coef_["coefs_1"]).max()
     trainer.set_params(learning_penalty={"coefs_[1]": L2Penalty(4.0)})
     for _ in range(5):
-        trainer.partial_fit(*rows)
+        trainer.partial_fit(*samples)
     assert np.abs(trainer.trained_coef_["coefs_1"]).max() < 0.5 * before
 
 
-def test_compiled_graphs_are_distinguished(rows, network):
+def test_compiled_graphs_are_distinguished(samples, network):
     """They are distinguished by strengths, weights and classes, also by classes with the same name."""
 
     def same_name(factor):
@@ -379,6 +379,6 @@ def test_compiled_graphs_are_distinguished(rows, network):
     ]
     keys = [resolve_penalty(penalty).graph_key() for penalty in penalties]
     assert len(set(keys)) == len(keys)
-    found = [moved(OrtGradientOptimizer, network, rows, penalty) for penalty in penalties]
+    found = [moved(OrtGradientOptimizer, network, samples, penalty) for penalty in penalties]
     flat = {b"".join(array.tobytes() for array in weights.values()) for weights in found}
     assert len(flat) == len(penalties)

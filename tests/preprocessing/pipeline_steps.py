@@ -55,8 +55,8 @@ def check(fitted, X, dtype=np.float32):
     trainable = to_trainable(fitted, X=X, dtype=dtype, run=run)
     model = trainable.with_weights(trainable.initial_weights())
     checker.check_model(model)
-    rows = X if trainable.entry.sklearn_steps is None else trainable.entry.sklearn_steps.transform(X)
-    got = run(model, read_columns(dense(rows), trainable.entry.schema)).ravel()
+    samples = X if trainable.entry.sklearn_steps is None else trainable.entry.sklearn_steps.transform(X)
+    got = run(model, read_columns(dense(samples), trainable.entry.schema)).ravel()
     np.testing.assert_allclose(got, fitted.predict(X), rtol=1e-4, atol=1e-5)
     return trainable
 

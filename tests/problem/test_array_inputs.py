@@ -40,7 +40,7 @@ def test_memory_maps_are_not_copied(optimizer, tmp_path):
     X, y = file.samples(20)
     np.save(tmp_path / "X.npy", X)
     mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
-    one, two = (trainer(optimizer, file, batch_size=5).fit(rows, y) for rows in (X, mapped))
+    one, two = (trainer(optimizer, file, batch_size=5).fit(samples, y) for samples in (X, mapped))
     np.testing.assert_array_equal(one.predict(X), two.predict(mapped))
     assert np.shares_memory(two._fitted.read(mapped).arrays["x"], mapped)
 
@@ -148,7 +148,9 @@ def test_masked_values_have_no_effect(optimizer, pooled):
         "mask": np.concatenate([X["mask"], np.zeros((80, 3))], axis=1),
         "extra": X["extra"],
     }
-    trainers = [optimizer(model, learning_loss="log_loss", **options).fit(rows, y) for rows in (X, longer)]
+    trainers = [
+        optimizer(model, learning_loss="log_loss", **options).fit(samples, y) for samples in (X, longer)
+    ]
     for name, array in trainers[0].trained_coef_.items():
         np.testing.assert_allclose(array, trainers[1].trained_coef_[name])
     np.testing.assert_allclose(trainers[0].predict_proba(longer), trainers[0].predict_proba(X))
@@ -158,12 +160,12 @@ def test_masked_values_have_no_effect(optimizer, pooled):
 def test_search_with_a_structured_array(optimizer, pooled):
     model, X, y = pooled
     kinds = [(name, array.dtype, array.shape[1:]) for name, array in X.items()]
-    rows = np.empty(80, dtype=kinds)
+    samples = np.empty(80, dtype=kinds)
     for name, array in X.items():
-        rows[name] = array
+        samples[name] = array
     search = GridSearchCV(optimizer(model, learning_loss="log_loss", **ONE_STEP), {"max_iter": [1, 2]}, cv=2)
-    search.fit(rows, y)
-    np.testing.assert_array_equal(search.predict(rows), search.best_estimator_.predict(X))
+    search.fit(samples, y)
+    np.testing.assert_array_equal(search.predict(samples), search.best_estimator_.predict(X))
 
 
 BAD_INPUTS = {
@@ -203,12 +205,12 @@ def test_images_are_processed_in_chunks(optimizer):
 def test_lists_of_different_lengths(optimizer):
     file = parser.parse_model("""<ir_version: 8, opset_import: ["": 18]> g (float[N,T] x) => (float[N,1] y)
         <float[1,1] w = {1}, int64[1] a = {1}> { m = ReduceMean (x, a) y = MatMul (m, w) }""")
-    rows = [np.ones(1 + i % 3) for i in range(6)]
+    samples = [np.ones(1 + i % 3) for i in range(6)]
     with pytest.raises(ValueError, match="X differ in shape, lengths of 1 to 3: pad them"):
-        optimizer(file).fit(rows, np.ones(6))
+        optimizer(file).fit(samples, np.ones(6))
     trained = optimizer(file, max_iter=1).fit(np.ones((6, 3)), np.ones(6))
     with pytest.raises(ValueError, match="X differ in shape, lengths of 1 to 3: pad them"):
-        trained.predict(rows)
+        trained.predict(samples)
 
 
 def test_object_array_of_arrays(optimizer):
@@ -216,5 +218,5 @@ def test_object_array_of_arrays(optimizer):
     X, y = file.samples(12, np.float64)
     arrays = np.empty(12, dtype=object)
     arrays[:] = list(X)
-    one, two = (trainer(optimizer, file).fit(rows, y) for rows in (X, arrays))
+    one, two = (trainer(optimizer, file).fit(samples, y) for samples in (X, arrays))
     np.testing.assert_array_equal(one.predict(X), two.predict(arrays))

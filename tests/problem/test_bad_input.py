@@ -62,62 +62,62 @@ DATA = {
 
 
 @pytest.fixture
-def rows(diabetes_units):
+def samples(diabetes_units):
     """Return forty samples of a regression problem."""
     return diabetes_units[0][:40], diabetes_units[1][:40]
 
 
 @pytest.fixture
-def fitted(optimizer, rows):
+def fitted(optimizer, samples):
     """Return a fitted estimator around a fitted model."""
-    return optimizer(LinearRegression().fit(*rows), max_iter=2, random_state=0).fit(*rows)
+    return optimizer(LinearRegression().fit(*samples), max_iter=2, random_state=0).fit(*samples)
 
 
 @pytest.mark.parametrize("name", list(DATA))
-def test_data(name, fitted, rows, unchanged):
+def test_data(name, fitted, samples, unchanged):
     spoil, arguments, message = DATA[name]
 
     def fails():
         with pytest.raises(ValueError, match=message):
-            fitted.fit(*spoil(*rows), **arguments)
+            fitted.fit(*spoil(*samples), **arguments)
 
-    unchanged(fitted, rows[0], fails)
+    unchanged(fitted, samples[0], fails)
 
 
 @pytest.mark.parametrize("name", [n for n in DATA if "val" not in n])
-def test_data_of_partial_fit(name, fitted, rows, unchanged):
+def test_data_of_partial_fit(name, fitted, samples, unchanged):
     spoil, arguments, message = DATA[name]
 
     def fails():
         with pytest.raises(ValueError, match=message):
-            fitted.partial_fit(*spoil(*rows), **arguments)
+            fitted.partial_fit(*spoil(*samples), **arguments)
 
-    unchanged(fitted, rows[0], fails)
+    unchanged(fitted, samples[0], fails)
 
 
 @pytest.mark.parametrize("name", [n for n in DATA if n != "features"])
-def test_data_of_the_first_fit(name, optimizer, rows):
+def test_data_of_the_first_fit(name, optimizer, samples):
     spoil, arguments, message = DATA[name]
     model = optimizer(LinearRegression(), max_iter=2)
     before = dict(model.__dict__)
     with pytest.raises(ValueError, match=message):
-        model.fit(*spoil(*rows), **arguments)
+        model.fit(*spoil(*samples), **arguments)
     assert model.__dict__ == before
     with pytest.raises(NotFittedError):
-        model.predict(rows[0])
+        model.predict(samples[0])
 
 
 @pytest.mark.parametrize("name", ["nan_in_X", "inf_in_X", "large_X", "features", "flat_X", "no_rows"])
-def test_data_of_predict(name, fitted, rows, unchanged):
+def test_data_of_predict(name, fitted, samples, unchanged):
     spoil, _, message = DATA[name]
-    X, y = spoil(*rows)
+    X, y = spoil(*samples)
 
     def fails():
         for method in (fitted.predict, lambda X: fitted.losses(X, y), lambda X: fitted.score(X, y)):
             with pytest.raises(ValueError, match=message):
                 method(X)
 
-    unchanged(fitted, rows[0], fails)
+    unchanged(fitted, samples[0], fails)
 
 
 PARAMETERS = [
@@ -169,45 +169,45 @@ PARAMETERS = [
 
 
 @pytest.mark.parametrize("params, error, message", PARAMETERS)
-def test_parameters(params, error, message, optimizer, rows, unchanged):
-    model = optimizer(LinearRegression(), max_iter=2, random_state=0).fit(*rows).set_params(**params)
+def test_parameters(params, error, message, optimizer, samples, unchanged):
+    model = optimizer(LinearRegression(), max_iter=2, random_state=0).fit(*samples).set_params(**params)
 
     def fails():
         with pytest.raises(error, match=message) as caught:
-            model.fit(*rows)
+            model.fit(*samples)
         assert isinstance(caught.value, ValueError)
 
     device = params.pop("device", None)  # predict requires an existing device
     if device is not None:
-        model.set_params(device="cpu").predict(rows[0])
+        model.set_params(device="cpu").predict(samples[0])
         params["device"] = device
         with pytest.raises(error, match=message):
-            optimizer(LinearRegression(), device=device).fit(*rows)
+            optimizer(LinearRegression(), device=device).fit(*samples)
     else:
-        unchanged(model, rows[0], fails)
+        unchanged(model, samples[0], fails)
 
 
-def test_missing_file_in_a_folder(optimizer, rows, tmp_path):
+def test_missing_file_in_a_folder(optimizer, samples, tmp_path):
     (tmp_path / "text.onnx").write_text("this is text")
     with pytest.raises(ConversionError, match="text.onnx' are not an ONNX model"):
-        optimizer(tmp_path / "text.onnx").fit(*rows)
+        optimizer(tmp_path / "text.onnx").fit(*samples)
     with pytest.raises(ConversionError, match="cannot be read"):
-        optimizer(tmp_path).fit(*rows)
+        optimizer(tmp_path).fit(*samples)
 
 
 @pytest.mark.parametrize("device", ["cuda", "cuda:1"])
-def test_cuda_without_its_provider(device, optimizer, rows, unchanged, monkeypatch):
+def test_cuda_without_its_provider(device, optimizer, samples, unchanged, monkeypatch):
     monkeypatch.setattr(onnxruntime, "get_available_providers", lambda: ["CPUExecutionProvider"])
-    model = optimizer(LinearRegression(), max_iter=1, random_state=0).fit(*rows)
-    model.predict(rows[0])
+    model = optimizer(LinearRegression(), max_iter=1, random_state=0).fit(*samples)
+    model.predict(samples[0])
     model.set_params(device=device)
 
     def fails():
         for method in (model.fit, model.partial_fit):
             with pytest.raises(DeviceError, match=f"device='{device}' needs the CUDAExecutionProvider"):
-                method(*rows)
+                method(*samples)
 
-    unchanged(model, rows[0], fails)
+    unchanged(model, samples[0], fails)
 
 
 @pytest.mark.parametrize("estimator", [LogisticRegression(), MLPClassifier((3,))])

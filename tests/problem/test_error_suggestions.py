@@ -20,15 +20,15 @@ from ortlearn.penalties import L2Penalty
 
 
 @pytest.fixture(scope="module")
-def rows():
+def samples():
     random = np.random.RandomState(0)
     X = random.randn(30, 3)
     return X, X @ [1.0, -2.0, 0.5]
 
 
-def test_names_of_plugins_in_any_case(rows):
+def test_names_of_plugins_in_any_case(samples):
     def trained(**names):
-        return OrtGradientOptimizer(Ridge(), max_iter=2, random_state=0, **names).fit(*rows).trained_coef_
+        return OrtGradientOptimizer(Ridge(), max_iter=2, random_state=0, **names).fit(*samples).trained_coef_
 
     expected = trained(learning_rate="Adam", learning_loss="huber", learning_penalty="l2")
     found = trained(learning_rate="adam", learning_loss="Huber", learning_penalty={"coef_": "L2"})
@@ -75,24 +75,24 @@ def test_message_shows_an_object_for_a_given_name(given, nested, example):
         ("component_", "components_"),
     ],
 )
-def test_similar_weight_names(pattern, meant, rows):
+def test_similar_weight_names(pattern, meant, samples):
     network = MLPRegressor(hidden_layer_sizes=(2,), solver="lbfgs", max_iter=300, random_state=0)
-    model = make_pipeline(PCA(2), network).fit(*rows)
+    model = make_pipeline(PCA(2), network).fit(*samples)
     with pytest.raises(NoTrainableWeightError) as caught:
-        OrtGradientOptimizer(model, weights_to_train=pattern).fit(*rows)
+        OrtGradientOptimizer(model, weights_to_train=pattern).fit(*samples)
     assert str(caught.value).endswith(f"Did you mean {meant!r}?")
-    OrtGradientOptimizer(model, weights_to_train=meant, max_iter=1).fit(*rows)
+    OrtGradientOptimizer(model, weights_to_train=meant, max_iter=1).fit(*samples)
 
 
-def test_no_hint_without_a_similar_name(rows):
+def test_no_hint_without_a_similar_name(samples):
     with pytest.raises(NoTrainableWeightError, match=r"\]\.$"):
-        OrtGradientOptimizer(Ridge(), weights_to_train="qqqq").fit(*rows)
+        OrtGradientOptimizer(Ridge(), weights_to_train="qqqq").fit(*samples)
 
 
 @pytest.mark.parametrize("kind", ["text", "objects", "frame"])
 @pytest.mark.parametrize("fitted", [False, True], ids=["new", "fitted"])
-def test_text_in_X(kind, fitted, rows):
-    X, y = rows
+def test_text_in_X(kind, fitted, samples):
+    X, y = samples
     text = {"text": X.astype(str), "objects": X.astype(str).astype(object), "frame": pandas.DataFrame(X)}[
         kind
     ]
@@ -109,8 +109,8 @@ def _with_text_and_dates(X):
 
 @pytest.mark.parametrize("model", [Ridge(), HistGradientBoostingRegressor(max_iter=2)], ids=["ridge", "hist"])
 @pytest.mark.parametrize("library", ["pandas", "polars", "array"])
-def test_columns_of_text_and_dates_before_a_fit(model, library, rows):
-    X, y = rows
+def test_columns_of_text_and_dates_before_a_fit(model, library, samples):
+    X, y = samples
     frame = _with_text_and_dates(X)
     forms = {"pandas": frame, "polars": polars.from_pandas(frame), "array": frame.to_numpy()}
     keys = "2 .text., 3 .dates." if library == "array" else "'city' .text., 'day' .dates."
@@ -120,8 +120,8 @@ def test_columns_of_text_and_dates_before_a_fit(model, library, rows):
         OrtGradientOptimizer(model).fit(frame.drop(columns="city"), y)
 
 
-def test_columns_of_text_that_a_pipeline_does_not_encode(rows):
-    X, y = rows
+def test_columns_of_text_that_a_pipeline_does_not_encode(samples):
+    X, y = samples
     frame = _with_text_and_dates(X).drop(columns="day")
     encoded = make_column_transformer((OneHotEncoder(), ["city"]), remainder="passthrough")
     pipeline = make_pipeline(encoded, Ridge())
@@ -135,8 +135,8 @@ def test_columns_of_text_that_a_pipeline_does_not_encode(rows):
 @pytest.mark.parametrize("missing", [None, np.nan, pandas.NA], ids=["None", "NaN", "NA"])
 @pytest.mark.parametrize("call", ["fit", "partial_fit"])
 @pytest.mark.parametrize("model", [Ridge(), LogisticRegression()], ids=["values", "classes"])
-def test_missing_labels(model, call, missing, rows):
-    X, y = rows
+def test_missing_labels(model, call, missing, samples):
+    X, y = samples
     labels = (y if isinstance(model, Ridge) else np.where(y > 0, "yes", "no")).astype(object)
     labels[4] = missing
     lists = [labels.tolist()] if missing is not np.nan else []  # numpy converts NaN in lists
@@ -147,8 +147,8 @@ def test_missing_labels(model, call, missing, rows):
         OrtGradientOptimizer(model, max_iter=1).fit(X, np.where(y > 0, 1, 0), X_val=X, y_val=labels)
 
 
-def test_inverse_of_a_target_scaler_overflows(rows):
-    X, y = rows
+def test_inverse_of_a_target_scaler_overflows(samples):
+    X, y = samples
     model = TransformedTargetRegressor(Ridge(), transformer=StandardScaler())
     with pytest.raises(ConversionError, match="StandardScaler .* overflows float32"):
         OrtGradientOptimizer(model).fit(X, y * 1e39)
@@ -156,8 +156,8 @@ def test_inverse_of_a_target_scaler_overflows(rows):
     assert np.isfinite(trainer.predict(X)).all()
 
 
-def test_no_output_for_weights_without_gradient(rows, capfd):
-    X, y = rows
+def test_no_output_for_weights_without_gradient(samples, capfd):
+    X, y = samples
     X = np.where(X > 1.5, np.nan, X)
     model = make_pipeline(SimpleImputer(), Ridge())
     trainer = OrtGradientForwardBackwardOptimizer(model, weights_to_train="*", max_iter=1)
@@ -170,8 +170,12 @@ def test_no_output_for_weights_without_gradient(rows, capfd):
     [L2Penalty(0.1, weights="coefs_*"), {"coefs_[0]": "l2", "coefs_*": L2Penalty(0.1, weights="coefs_[1]")}],
     ids=["one", "several"],
 )
-def test_weight_names_of_penalties(penalty, rows):
-    network = MLPRegressor(hidden_layer_sizes=(2,), solver="lbfgs", max_iter=300, random_state=0).fit(*rows)
-    trainer = OrtGradientOptimizer(network, learning_penalty=penalty, max_iter=2, random_state=0).fit(*rows)
+def test_weight_names_of_penalties(penalty, samples):
+    network = MLPRegressor(hidden_layer_sizes=(2,), solver="lbfgs", max_iter=300, random_state=0).fit(
+        *samples
+    )
+    trainer = OrtGradientOptimizer(network, learning_penalty=penalty, max_iter=2, random_state=0).fit(
+        *samples
+    )
     found = sorted(name for part in trainer.penalty_.parts() for name in part.weights)
     assert found == ["coefs_0", "coefs_1"] and set(found) <= set(trainer.trained_coef_)

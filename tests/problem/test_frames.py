@@ -104,12 +104,12 @@ def test_forms_of_frames(form, pipeline, people, both):
     X, y = people
     model = small_step(both[0], pipeline).fit(X, y)
     expected = model.predict(X)
-    rows = FORMS[form](X)
+    samples = FORMS[form](X)
     if form == "polars":  # None is a separate category, as in scikit-learn
         known = X["city"].notna().to_numpy()
-        np.testing.assert_array_equal(model.predict(rows)[known], expected[known])
+        np.testing.assert_array_equal(model.predict(samples)[known], expected[known])
     else:
-        np.testing.assert_array_equal(model.predict(rows), expected)
+        np.testing.assert_array_equal(model.predict(samples), expected)
 
 
 def test_polars_in_fit(both):

@@ -82,8 +82,8 @@ def test_trees_with_categories(kind, both, people):
     model = small_step(both[0], fitted).fit(X, y)
     assert sorted(value.name for value in model.onnx_.graph.input) == ["age", "city", "fare", "kind"]
     method = "predict" if kind is HistGradientBoostingRegressor else "predict_proba"
-    for rows in (X, X.astype({"city": object}).assign(city="Quito"), X.assign(kind=None, fare=np.nan)):
-        expected = getattr(fitted, method)(rows)
-        np.testing.assert_allclose(getattr(model, method)(rows), expected, rtol=1e-4, atol=1e-5)
+    for samples in (X, X.astype({"city": object}).assign(city="Quito"), X.assign(kind=None, fare=np.nan)):
+        expected = getattr(fitted, method)(samples)
+        np.testing.assert_allclose(getattr(model, method)(samples), expected, rtol=1e-4, atol=1e-5)
     trained = both[0](fitted, warm_start=True, max_iter=5, learning_rate=0.05, random_state=0).fit(X, y)
     assert trained.train_losses_[-1] < trained.train_losses_[0]

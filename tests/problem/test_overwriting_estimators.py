@@ -34,7 +34,7 @@ REJECTED = {"HDBSCAN"}
 STEPS = {"max_iter": 2, "random_state": 0}
 
 
-def rows(dtype, order):
+def samples(dtype, order):
     rng = np.random.default_rng(0)
     X = np.abs(rng.normal(size=(60, 3)) * [1.0, 3.0, 0.2] + [2.0, 5.0, 1.0])
     return np.asarray(X, dtype=dtype, order=order)
@@ -100,7 +100,7 @@ def test_number_of_estimators():
 @pytest.mark.sweep(11)
 @pytest.mark.parametrize("kind", OVERWRITING, ids=lambda kind: kind.__name__)
 def test_float32_in_one_graph(kind):
-    X = rows("f4", "C")
+    X = samples("f4", "C")
     done = any(check_same(OrtGradientOptimizer, kind, piped, X, "fit") for piped in (False, True))
     assert done == (kind.__name__ not in REJECTED)
 
@@ -108,7 +108,7 @@ def test_float32_in_one_graph(kind):
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", OVERWRITING, ids=lambda kind: kind.__name__)
 def test_types_orders_and_methods(kind):
-    arrays = [rows(dtype, order) for dtype in ("f4", "f8") for order in "CF"]
+    arrays = [samples(dtype, order) for dtype in ("f4", "f8") for order in "CF"]
     ways = itertools.product(OPTIMIZERS, ("fit", "partial_fit"))
     for number, (X, (optimizer, method)) in enumerate(zip(arrays, ways, strict=True)):
         check_same(optimizer, kind, number in (1, 2), X, method)
@@ -153,7 +153,7 @@ OTHERS = {
     fitted=[False, True],
 )
 def test_overwriting_without_a_parameter(optimizer, case, n_samples, fitted):
-    X = np.round(rows("f8", "C")[:n_samples], 3)
+    X = np.round(samples("f8", "C")[:n_samples], 3)
     y = labels(Ridge(), X)
     given, targets = X.copy(), y.copy()
     estimator = OTHERS[case]
@@ -169,7 +169,7 @@ def test_overwriting_without_a_parameter(optimizer, case, n_samples, fitted):
 
 
 def test_fit_equals_that_on_copies(optimizer):
-    X = rows("f4", "C")
+    X = samples("f4", "C")
     y = labels(Ridge(), X)
     scores = []
     for copies in (True, False):
@@ -180,7 +180,7 @@ def test_fit_equals_that_on_copies(optimizer):
 
 
 def test_frames(optimizer):
-    frame = pandas.DataFrame(rows("f8", "C"), columns=list("abc"))
+    frame = pandas.DataFrame(samples("f8", "C"), columns=list("abc"))
     given = frame.copy()
     trained = optimizer(make_pipeline(StandardScaler(copy=False), LogisticRegression()), **STEPS)
     trained.fit(given, frame["a"] > 2).predict(given)

@@ -60,20 +60,20 @@ def conversion_is_an_error(monkeypatch):
     monkeypatch.setattr(scipy.sparse.csr_matrix, "toarray", toarray)
 
 
-def assert_same(left, right, rows=SPARSE, dense=X, tol=1e-8):
+def assert_same(left, right, samples=SPARSE, dense=X, tol=1e-8):
     for name, array in right.trained_coef_.items():
         np.testing.assert_allclose(left.trained_coef_[name], array, rtol=tol, atol=tol, err_msg=name)
     assert left.n_iter_ == right.n_iter_
     for method in ("predict", "predict_proba", "decision_function"):
         if hasattr(right, method):
-            found, expected = getattr(left, method)(rows), getattr(right, method)(dense)
+            found, expected = getattr(left, method)(samples), getattr(right, method)(dense)
             np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("name", MODELS)
 def test_models(name):
     model, y = MODELS[name]
-    left, right = (OrtGradientOptimizer(model, **OPTIONS).fit(rows, y) for rows in (SPARSE, X))
+    left, right = (OrtGradientOptimizer(model, **OPTIONS).fit(samples, y) for samples in (SPARSE, X))
     assert_same(left, right)
 
 
@@ -86,7 +86,7 @@ def test_parameters(name, case):
     model, y = MODELS[name]
     weight = np.random.default_rng(1).uniform(0, 2, size=N_SAMPLES)
     options = {**OPTIONS, **SETTINGS[case]}
-    left, right = (OrtGradientOptimizer(model, **options).fit(rows, y, weight) for rows in (SPARSE, X))
+    left, right = (OrtGradientOptimizer(model, **options).fit(samples, y, weight) for samples in (SPARSE, X))
     assert_same(left, right, tol=1e-4 if case == "solver" else 1e-8)
 
 
@@ -158,6 +158,6 @@ def test_one_hot_columns(conversion_is_an_error):
     target = (table == 7).sum(axis=1) + 0.1 * rng.normal(size=N_SAMPLES)
     encoded = OneHotEncoder(dtype=np.float64).fit_transform(table)
     left = OrtGradientOptimizer(Ridge(), **OPTIONS).fit(encoded, target)
-    rows = np.concatenate([encoded[start : start + 10].toarray() for start in range(0, N_SAMPLES, 10)])
-    right = OrtGradientOptimizer(Ridge(), **OPTIONS).fit(rows, target)
-    assert_same(left, right, encoded, rows)
+    samples = np.concatenate([encoded[start : start + 10].toarray() for start in range(0, N_SAMPLES, 10)])
+    right = OrtGradientOptimizer(Ridge(), **OPTIONS).fit(samples, target)
+    assert_same(left, right, encoded, samples)

@@ -35,8 +35,8 @@ def test_intervals(tmp_path):
         printed = node(script, tmp_path / "model.onnx", folder=folder)
     finally:
         script.unlink()
-    rows = np.arange(6, dtype=np.float32).reshape(2, 3)
-    points, intervals = trained.predict_interval(rows)
+    samples = np.arange(6, dtype=np.float32).reshape(2, 3)
+    points, intervals = trained.predict_interval(samples)
     expected = np.concatenate([points, intervals[:, 0, 0], intervals[:, 1, 0]])
     np.testing.assert_allclose(np.array(printed.split(), dtype=float), expected, rtol=1e-5)
 
@@ -63,21 +63,21 @@ console.log(JSON.stringify({ before, after: await trainer.predict(rows) }));
 )
 def test_training_packages(estimator, labels, tmp_path):
     """Node predicts as Python does, before and after it has trained; the calibration stays."""
-    folder, rows = modules_of("node"), X[:100].astype(np.float32)
+    folder, samples = modules_of("node"), X[:100].astype(np.float32)
     estimator.fit(X, labels)
     export_training(estimator, tmp_path / "package", learning_rate="Adam")
     arguments = [
         tmp_path / "package",
         tmp_path / "trained",
-        *map(json.dumps, (rows.tolist(), labels[:100].tolist())),
+        *map(json.dumps, (samples.tolist(), labels[:100].tolist())),
     ]
     found = json.loads(node("--input-type=module", "-e", TRAINING, *arguments, folder=folder))
     later = load_training(tmp_path / "trained")
     for outputs, model in ((found["before"], estimator), (found["after"], later)):
         if isinstance(estimator, OrtSetClassifier):
-            np.testing.assert_array_equal(outputs["set"], model.predict_set(rows)[1][:, :, 0])
+            np.testing.assert_array_equal(outputs["set"], model.predict_set(samples)[1][:, :, 0])
             continue
-        points, intervals = model.predict_interval(rows)
+        points, intervals = model.predict_interval(samples)
         np.testing.assert_allclose(np.ravel(outputs["prediction"]), points, rtol=1e-4, atol=1e-4)
         np.testing.assert_allclose(np.ravel(outputs["upper"]), intervals[:, 1, 0], rtol=1e-4, atol=1e-4)
     assert later.estimators_[0].n_iter_ == estimator.estimators_[0].n_iter_ + 2

@@ -167,13 +167,13 @@ def test_sample_weights(class_weight, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("name", "rows", "message"),
+    ("name", "samples", "message"),
     [("weights", 3, "must have as many samples"), ("logistic", 230, "export it with weighted=True")],
 )
-def test_invalid_sample_weights(name, rows, message, packages):
+def test_invalid_sample_weights(name, samples, message, packages):
     _, _, X, y, _ = PACKAGES[name]
     with pytest.raises(ValueError, match=message):
-        Trainer(packages[name]).fit(X, y, sample_weight=np.ones(rows))
+        Trainer(packages[name]).fit(X, y, sample_weight=np.ones(samples))
 
 
 @pytest.mark.parametrize("name", ["logistic", "network", "classes"])

@@ -86,13 +86,13 @@ def slow(monkeypatch):
 @pytest.mark.sweep(4)
 @pytest.mark.parametrize(("kind", "case"), list(zip(cycle(KINDS), CASES, strict=False)))
 def test_resuming_from_checkpoints(kind, case, tmp_path):
-    rows, labels = data(case)
+    samples, labels = data(case)
     checkpoint = ModelCheckpoint(tmp_path / "expected", every=1)
-    expected = make(case, KINDS[kind]).set_callbacks(checkpoint).fit(rows, labels, **CASES[case][2])
+    expected = make(case, KINDS[kind]).set_callbacks(checkpoint).fit(samples, labels, **CASES[case][2])
     files = sorted((tmp_path / "expected").glob("epoch-*.zip"))
     assert len(files) == expected.n_iter_ > 1
     for path in [files[0], files[len(files) // 2], files[-1]]:
-        resumed = make(case, KINDS[kind]).fit(rows, labels, **CASES[case][2], resume_from=path)
+        resumed = make(case, KINDS[kind]).fit(samples, labels, **CASES[case][2], resume_from=path)
         assert training_state(resumed) == training_state(expected), path.name
 
 
@@ -103,13 +103,13 @@ def test_resuming_from_checkpoints(kind, case, tmp_path):
 def test_resuming_within_an_epoch(kind, case, tmp_path, monkeypatch):
     """Every call trains one batch, and writes a file."""
     monkeypatch.setitem(CASES, "sparse", (Ridge(), {"learning_rate": "Adam"}, {}))
-    rows, labels = data(case)
+    samples, labels = data(case)
     checkpoint = EveryState(tmp_path)
-    expected = make(case, KINDS[kind], max_iter=3).set_callbacks(checkpoint).fit(rows, labels)
+    expected = make(case, KINDS[kind], max_iter=3).set_callbacks(checkpoint).fit(samples, labels)
     batches = [saving.read_summary(path)["batches"] for path in checkpoint.written]
     assert {*range(5)} <= {*batches} and len(batches) >= 15
     for path in checkpoint.written[:: 4 if kind == "one_graph" else 5]:
-        resumed = make(case, KINDS[kind], max_iter=3).fit(rows, labels, resume_from=path)
+        resumed = make(case, KINDS[kind], max_iter=3).fit(samples, labels, resume_from=path)
         assert training_state(resumed) == training_state(expected), path.name
 
 

@@ -36,8 +36,8 @@ CASES = {
 
 def blocks(weights=False, labels=Y):
     for start in range(0, len(X), 30):
-        rows = slice(start, start + 30)
-        yield (X[rows], labels[rows], WEIGHTS[rows])[: 3 if weights else 2]
+        samples = slice(start, start + 30)
+        yield (X[samples], labels[samples], WEIGHTS[samples])[: 3 if weights else 2]
 
 
 def fit(case, kind, *callbacks, source=None, **more):
@@ -140,10 +140,10 @@ def test_source_with_several_errors():
 
     def failing():
         reads.append(None)
-        for number, rows in enumerate(blocks()):
+        for number, samples in enumerate(blocks()):
             if len(reads) in failures and number == failures[len(reads)]:
                 raise SourceError("gone")
-            yield rows
+            yield samples
 
     trainer, train = fit("adam", "one_graph", source=failing)
     done = []
@@ -174,14 +174,14 @@ def test_other_samples_are_rejected(tmp_path):
 @pytest.mark.slow
 def test_partial_fit_continues_from_a_checkpoint(tmp_path):
     """No state is written within a call of ``partial_fit``, which is repeated."""
-    rows = list(blocks())
+    samples = list(blocks())
     checkpoint = EveryState(tmp_path)
     stream = OrtGradientOptimizer(MLP, learning_rate="Adam", average=20, batch_size=8, random_state=0)
-    for part in rows:
+    for part in samples:
         stream.set_callbacks(checkpoint).partial_fit(*part)
     assert [saving.read_summary(path)["epochs"] for path in checkpoint.written] == [1, 2, 3, 4, 5, 6, 7]
     for path in checkpoint.written[:-1]:
         later = saving.load(path)
-        for part in rows[later.n_iter_ :]:
+        for part in samples[later.n_iter_ :]:
             later.partial_fit(*part)
         assert training_state(later) == training_state(stream)

@@ -165,8 +165,8 @@ def test_fit_stream(optimizer, name):
         np.testing.assert_array_equal(weights, other)
 
     def batches():
-        for rows in (slice(0, 15), slice(15, 40)):
-            yield X[rows], hidden[rows], weight[rows]
+        for samples in (slice(0, 15), slice(15, 40)):
+            yield X[samples], hidden[samples], weight[samples]
 
     options["shuffle"] = False
     known = trainer(optimizer, file, **options).fit(X, y, weight)

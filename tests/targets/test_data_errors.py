@@ -52,8 +52,8 @@ def test_unknown_classes(files, kind, y, message, method):
 
 
 def test_new_samples_without_some_classes(files):
-    for rows in (slice(100), slice(40)):
-        trained = OrtGradientOptimizer(files["texts"], **STILL).fit(X[rows], NAMES[rows])
+    for samples in (slice(100), slice(40)):
+        trained = OrtGradientOptimizer(files["texts"], **STILL).fit(X[samples], NAMES[samples])
         assert trained.classes_.tolist() == ["setosa", "versicolor", "virginica"]
         assert trained.predict_proba(X).shape == (150, 3)
 
@@ -129,11 +129,11 @@ def with_loss(feature):
     ],
 )
 def test_features_named_like_labels_or_weights(feature, wrong, parameter, right):
-    rows, options = {"size": X[:, :1], feature: X[:, 1:2]}, {"label_name": "target", **STILL}
+    samples, options = {"size": X[:, :1], feature: X[:, 1:2]}, {"label_name": "target", **STILL}
     with pytest.raises(ValueError, match=f"column '{feature}'.* If .* is a feature, set {parameter}"):
-        OrtGradientOptimizer(with_loss(feature), **{**options, **wrong}).fit(rows, X[:, 2])
-    trained = OrtGradientOptimizer(with_loss(feature), **{**options, **right}).fit(rows, X[:, 2])
-    np.testing.assert_allclose(trained.predict(rows), X[:, :2] @ [0.1, 0.2], rtol=1e-4)
+        OrtGradientOptimizer(with_loss(feature), **{**options, **wrong}).fit(samples, X[:, 2])
+    trained = OrtGradientOptimizer(with_loss(feature), **{**options, **right}).fit(samples, X[:, 2])
+    np.testing.assert_allclose(trained.predict(samples), X[:, :2] @ [0.1, 0.2], rtol=1e-4)
 
 
 @pytest.mark.parametrize("name", ["weight", "sample_weight", "label"])

@@ -41,9 +41,9 @@ def test_weighted_updates(gradient, optimizer, base, weighted_rows):
     coef, intercept = begin.coef_, begin.intercept_
     for _ in range(3):
         for start in range(0, 200, 30):
-            rows = slice(start, start + 30)
-            error = 2 * weights[rows] * (X[rows] @ coef + intercept - y[rows])
-            coef, intercept = coef - 1e-3 * error @ X[rows], intercept - 1e-3 * error.sum()
+            samples = slice(start, start + 30)
+            error = 2 * weights[samples] * (X[samples] @ coef + intercept - y[samples])
+            coef, intercept = coef - 1e-3 * error @ X[samples], intercept - 1e-3 * error.sum()
     np.testing.assert_allclose(model.trained_coef_["coef"].ravel(), coef, rtol=1e-3, atol=1e-5)
     np.testing.assert_allclose(model.trained_coef_["intercept"].ravel(), [intercept], rtol=1e-3, atol=1e-5)
 

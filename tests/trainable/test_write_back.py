@@ -122,8 +122,8 @@ def test_derived_attributes_of_mixtures():
 def test_neighbours_of_trained_samples(algorithm):
     model = KNeighborsRegressor(3, weights="distance", algorithm=algorithm).fit(X, Y)
     written, (values,) = write(model, shifted)
-    rows = (X * 1.1 + 0.05).astype(np.float64)
-    distances = np.linalg.norm(rows[:, None] - X[None, :].astype(np.float64), axis=2)
+    samples = (X * 1.1 + 0.05).astype(np.float64)
+    distances = np.linalg.norm(samples[:, None] - X[None, :].astype(np.float64), axis=2)
     np.testing.assert_allclose(written.kneighbors(X)[0], np.sort(distances, axis=0)[:3].T, rtol=1e-4)
     np.testing.assert_allclose(written.predict(X), values.ravel(), rtol=1e-4)
 

@@ -183,14 +183,14 @@ def check_sparse(case: Case) -> None:
     """Sparse data trains like dense data."""
     dense = trained(case)
     for form in (sparse.csr_array, sparse.csc_matrix, sparse.coo_array, sparse.dok_matrix):
-        rows = form(case.X)
-        model = case.estimator().fit(rows, case.y)
+        samples = form(case.X)
+        model = case.estimator().fit(samples, case.y)
         for name, array in dense.trained_coef_.items():
             assert_allclose(model.trained_coef_[name], array, rtol=1e-5, atol=1e-6)
-        assert_allclose(dense.losses(rows, case.y), dense.losses(case.X, case.y), rtol=1e-6)
-        assert_array_equal(dense.predict(rows), dense.predict(case.X))
+        assert_allclose(dense.losses(samples, case.y), dense.losses(case.X, case.y), rtol=1e-6)
+        assert_array_equal(dense.predict(samples), dense.predict(case.X))
     if case.supports_partial_fit:
-        model.partial_fit(rows, case.y)
+        model.partial_fit(samples, case.y)
         is_finite(model, case.X)
 
 

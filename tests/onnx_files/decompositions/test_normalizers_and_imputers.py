@@ -13,7 +13,9 @@ from tests.onnx_files.decompositions.comparisons import with_loss
 #: Weights of the columns in the loss.
 WEIGHTS = np.array([1.0, 2.0, 4.0], np.float32)
 #: Positive, negative and mixed samples, one of zeros, and one whose largest value is zero.
-ROWS = np.array([[1, -3, 2], [3, 4, 12], [0, 0, 0], [-1, -2, -4], [0, -1, -2], [1e-9, 0, 2e-9]], np.float32)
+SAMPLES = np.array(
+    [[1, -3, 2], [3, 4, 12], [0, 0, 0], [-1, -2, -4], [0, -1, -2], [1e-9, 0, 2e-9]], np.float32
+)
 NUMBER = {np.float32: TensorProto.FLOAT, np.float64: TensorProto.DOUBLE, np.int64: TensorProto.INT64}
 
 
@@ -41,7 +43,7 @@ def plain_of(model):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int64])
 def test_normalizer(run_onnx, norm, dtype):
     model = single("Normalizer", dtype=dtype, norm=norm)
-    data = ROWS.astype(dtype)
+    data = SAMPLES.astype(dtype)
     (expected,) = run_onnx(model, data)
     (found,) = run_onnx(plain_of(model), data)
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-8)
@@ -58,7 +60,7 @@ def test_normalizer_of_another_norm_is_rejected():
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_lp_normalization(run_onnx, p, axis, dtype):
     model = single("LpNormalization", "", dtype, dtype, p=p, axis=axis)
-    data = ROWS[:5].astype(dtype)
+    data = SAMPLES[:5].astype(dtype)
     data[:, 2] = 0
     (expected,) = run_onnx(model, data)
     (found,) = run_onnx(plain_of(model), data)
@@ -72,7 +74,7 @@ def test_lp_normalization(run_onnx, p, axis, dtype):
 ])  # fmt: skip
 def test_gradients_of_norms(run_onnx, op_type, domain, attributes):
     model = with_loss(plain_of(single(op_type, domain, **attributes)), "y", WEIGHTS)
-    data = ROWS[[0, 1, 3]]
+    data = SAMPLES[[0, 1, 3]]
     _, gradient = run_onnx(gradient_of_loss(model, "loss", ["x"]), data)
     norm = {"MAX": lambda v: v.max(1), "L1": lambda v: np.abs(v).sum(1), 1: lambda v: np.abs(v).sum(1)}
     size = norm.get(next(iter(attributes.values())), lambda v: np.sqrt((v * v).sum(1)))
@@ -92,7 +94,7 @@ def test_gradients_of_norms(run_onnx, op_type, domain, attributes):
 @pytest.mark.parametrize("norm", ["MAX", "L1", "L2"])
 def test_gradient_of_zeros_is_finite(run_onnx, norm):
     model = with_loss(plain_of(single("Normalizer", norm=norm)), "y", WEIGHTS)
-    _, gradient = run_onnx(gradient_of_loss(model, "loss", ["x"]), ROWS)
+    _, gradient = run_onnx(gradient_of_loss(model, "loss", ["x"]), SAMPLES)
     assert np.isfinite(gradient).all()
     np.testing.assert_allclose(gradient[2], [1.0, 2.0, 4.0], rtol=1e-6)  # not divided by the norm
 

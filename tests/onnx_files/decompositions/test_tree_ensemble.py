@@ -73,12 +73,12 @@ SPLITS = [
 VALUES = [0.5, -1.0, 2.0, 0.25, -0.75, 3.0, 1.5]
 
 
-def check_same(run_onnx, model, rows=X):
-    expected = ReferenceEvaluator(model).run(None, {"x": rows})[0]
+def check_same(run_onnx, model, samples=X):
+    expected = ReferenceEvaluator(model).run(None, {"x": samples})[0]
     plain = decompose_operators(model)
     checker.check_model(plain, full_check=True)
     assert opset_versions(plain)["ai.onnx.ml"] < 5
-    (found,) = run_onnx(plain, rows)
+    (found,) = run_onnx(plain, samples)
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
     return plain
 
@@ -97,8 +97,8 @@ def test_several_targets(run_onnx):
 
 
 def test_missing_values(run_onnx):
-    rows = np.where(np.random.default_rng(1).uniform(size=X.shape) < 0.4, np.float32(np.nan), X)
-    check_same(run_onnx, tree_ensemble(SPLITS, [(0, value) for value in VALUES], [0, 3]), rows)
+    samples = np.where(np.random.default_rng(1).uniform(size=X.shape) < 0.4, np.float32(np.nan), X)
+    check_same(run_onnx, tree_ensemble(SPLITS, [(0, value) for value in VALUES], [0, 3]), samples)
 
 
 def test_tree_of_one_leaf(run_onnx):
@@ -118,16 +118,16 @@ def test_membership(run_onnx, tracks):
     ]
     members = [1.0, -2.0, 3.0, np.nan, 2.0, np.nan]
     model = tree_ensemble(splits, [(0, v) for v in VALUES[:4]], [0], members=members)
-    rows = np.where(np.random.default_rng(1).uniform(size=X.shape) < 0.1, np.float32(np.nan), X)
-    check_same(run_onnx, model, rows)
+    samples = np.where(np.random.default_rng(1).uniform(size=X.shape) < 0.1, np.float32(np.nan), X)
+    check_same(run_onnx, model, samples)
 
 
 def test_float64_thresholds(run_onnx):
     splits = [(0, LEQ, 1 / 3, leaf(0), leaf(1), 0)]
     model = tree_ensemble(splits, [(0, 1.0), (0, 2.0)], [0], dtype=np.float64)
-    rows = np.array([[1 / 3 - 1e-9, 0, 0], [1 / 3 + 1e-9, 0, 0]])
+    samples = np.array([[1 / 3 - 1e-9, 0, 0], [1 / 3 + 1e-9, 0, 0]])
     plain = decompose_operators(model)
-    assert run_onnx(plain, rows)[0].ravel().tolist() == [1.0, 2.0]
+    assert run_onnx(plain, samples)[0].ravel().tolist() == [1.0, 2.0]
 
 
 @pytest.mark.parametrize("link, apply", [(1, lambda s: np.exp(s)), (2, lambda s: 1 / (1 + np.exp(-s)))])

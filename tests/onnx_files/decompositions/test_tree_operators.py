@@ -97,7 +97,7 @@ def classifier(classes, **attributes):
     return one_operator("TreeEnsembleClassifier", outputs, **{key: list(classes)}, **attributes)
 
 
-def check_same(run_onnx, model, rows=X, atol=1e-5):
+def check_same(run_onnx, model, samples=X, atol=1e-5):
     """Compare a model with its decomposition, and return the latter."""
     before = model.SerializeToString()
     plain = decompose_operators(model)
@@ -106,7 +106,7 @@ def check_same(run_onnx, model, rows=X, atol=1e-5):
     routes = [node for node in plain.graph.node if node.domain == "ai.onnx.ml"]
     assert [node.op_type for node in routes] == ["TreeEnsembleRegressor"]
     assert "leaf_values" in initializer_arrays(plain)
-    assert_same_outputs(run_onnx(plain, rows), run_onnx(model, rows), atol)
+    assert_same_outputs(run_onnx(plain, samples), run_onnx(model, samples), atol)
     return plain
 
 
@@ -141,16 +141,16 @@ def test_smallest_leaf_of_several_targets_stays_fused():
 @pytest.mark.parametrize("missing", [False, True])
 def test_branch_modes(run_onnx, mode, missing):
     nodes, leaves = random_trees(modes=[mode], missing=missing)
-    rows = X.copy()
+    samples = X.copy()
     if missing:
-        rows[::3, :2] = np.nan
-    check_same(run_onnx, regressor(**nodes, **weights("target", entries(leaves, lambda t, n: [0]))), rows)
+        samples[::3, :2] = np.nan
+    check_same(run_onnx, regressor(**nodes, **weights("target", entries(leaves, lambda t, n: [0]))), samples)
 
 
 def test_all_branch_modes_in_one_model(run_onnx):
     nodes, leaves = random_trees(n_trees=6, modes=MODES, missing=True)
-    rows = np.where(np.random.default_rng(1).uniform(size=X.shape) < 0.2, np.float32(np.nan), X)
-    check_same(run_onnx, regressor(**nodes, **weights("target", entries(leaves, lambda t, n: [0]))), rows)
+    samples = np.where(np.random.default_rng(1).uniform(size=X.shape) < 0.2, np.float32(np.nan), X)
+    check_same(run_onnx, regressor(**nodes, **weights("target", entries(leaves, lambda t, n: [0]))), samples)
 
 
 def test_one_target_per_tree(run_onnx):
@@ -201,8 +201,8 @@ def test_values_as_tensors(run_onnx, elem_type):
         name: numpy_helper.from_array(value.astype(dtype)) if isinstance(value, np.ndarray) else value
         for name, value in attributes.items()
     }
-    rows = np.concatenate([X, X + 1 / 3 + 1e-9, X + 1 / 3 - 1e-9]).astype(dtype)
-    check_same(run_onnx, regressor(elem_type=elem_type, **attributes), rows)
+    samples = np.concatenate([X, X + 1 / 3 + 1e-9, X + 1 / 3 - 1e-9]).astype(dtype)
+    check_same(run_onnx, regressor(elem_type=elem_type, **attributes), samples)
 
 
 @pytest.mark.parametrize("classes", [[0, 1, 2], [7, -3, 5], ["a", "é", "c"]], ids=["range", "ints", "text"])
