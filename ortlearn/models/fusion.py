@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from onnx import AttributeProto, ModelProto, helper, numpy_helper
+from onnx import AttributeProto, ModelProto, NodeProto, helper, numpy_helper
 
 from ..graphs import GraphBuilder, graph_names, initializer_arrays, node_inputs, opset_versions
 from ..graphs.editing import with_fields
@@ -29,15 +29,35 @@ class FusedForm:
         return self
 
 
-def attribute_of(name: str, values: np.ndarray) -> AttributeProto:
-    """Return an array as an attribute, float64 as a tensor; onnx.helper would check every element."""
+def add_array(node: NodeProto, name: str, values: np.ndarray) -> None:
+    """Add an array as an attribute of a node, float64 as a tensor; onnx.helper would check every element.
+
+    Lists of numbers are read from their encoding, whose fields 7 and 8 are packed floats and ints
+    (``onnx.proto``): elements that are added one by one take seconds for a large forest.
+    """
     if values.dtype == np.float64:
-        return helper.make_attribute(f"{name}_as_tensor", numpy_helper.from_array(values))
+        node.attribute.append(helper.make_attribute(f"{name}_as_tensor", numpy_helper.from_array(values)))
+        return
     kinds = {"f": AttributeProto.FLOATS, "S": AttributeProto.STRINGS}
-    attribute = AttributeProto(name=name, type=kinds.get(values.dtype.kind, AttributeProto.INTS))
-    fields = {"f": attribute.floats, "S": attribute.strings}
-    fields.get(values.dtype.kind, attribute.ints).extend(values.tolist())
-    return attribute
+    kind = values.dtype.kind
+    added = node.attribute.add(name=name, type=kinds.get(kind, AttributeProto.INTS))
+    if kind == "S":
+        added.strings.extend(values.tolist())
+    elif kind == "f":
+        packed = values.astype("<f4").tobytes()
+        added.MergeFromString(b"\x3a" + _varints(len(packed)) + packed)
+    elif values.size and (values.min() < 0 or values.max() >= 2**28):
+        added.ints.extend(values.tolist())
+    else:
+        packed = _varints(values)
+        added.MergeFromString(b"\x42" + _varints(len(packed)) + packed)
+
+
+def _varints(values: Any) -> bytes:
+    """Return integers below 2^28 as varints of four bytes: seven bits each, and one if more follow."""
+    own = np.asarray(values, dtype=np.uint32)
+    parts = ((own >> 7 * i & 0x7F) << 8 * i for i in range(4))
+    return (sum(parts, np.uint32(0x808080))).astype("<u4").tobytes()
 
 
 def computes(model: ModelProto, tensor: str) -> bool:
@@ -170,5 +190,5 @@ class FusedClasses(FusedForm):
 
 def _add_coefficients(op: GraphBuilder, rows: np.ndarray) -> None:
     """Add coefficients and intercepts to the last node as attributes."""
-    op.add_attribute(attribute_of("coefficients", rows[:, :-1].ravel()))
-    op.add_attribute(attribute_of("intercepts", rows[:, -1]))
+    add_array(op.nodes[-1], "coefficients", rows[:, :-1].ravel())
+    add_array(op.nodes[-1], "intercepts", rows[:, -1])

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from onnx import checker, numpy_helper
+from onnx import NodeProto, checker, helper, numpy_helper
 from sklearn.datasets import make_classification, make_regression
 from sklearn.ensemble import (
     AdaBoostRegressor,
@@ -31,7 +31,7 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor, ExtraTre
 
 from ortlearn.graphs import TensorType, initializer_arrays
 from ortlearn.models import write_model
-from ortlearn.models.fusion import fuse
+from ortlearn.models.fusion import add_array, fuse
 from ortlearn.models.trees.nodes import MAX_LEAVES, FusedTrees
 
 SAMPLES, Y = make_regression(150, 5, n_targets=2, noise=5.0, random_state=0)
@@ -209,6 +209,27 @@ def test_more_leaves_than_float32_has_integers_are_not_fused():
     assert TREES in operators(trees.apply(written.model))
     many = replace(trees, nodes=replace(trees.nodes, is_leaf=np.ones(MAX_LEAVES + 1, dtype=bool)))
     assert many.apply(written.model) is written.model
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        np.array([0, 1, 127, 128, 2**14 - 1, 2**14, 2**21, 2**28 - 1]),
+        np.array([3, -1]),
+        np.array([2**28, 2**62]),
+        np.array([], dtype=np.int64),
+        np.array([True, False]),
+        np.array([1.5, -2.0, np.inf, np.nan, 1e-45], dtype=np.float32),
+        np.array([b"LEAF", b"BRANCH_LEQ"]),
+    ],
+    ids=["packed", "negative", "large", "empty", "bool", "floats", "strings"],
+)
+def test_arrays_become_equal_attributes(values):
+    node = NodeProto(op_type="TreeEnsembleRegressor")
+    add_array(node, "values", values)
+    found = NodeProto.FromString(node.SerializeToString()).attribute[0]
+    assert found.name == "values"
+    np.testing.assert_array_equal(helper.get_attribute_value(found), values)
 
 
 def test_linear_regressors(run_onnx):

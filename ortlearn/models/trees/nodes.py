@@ -10,7 +10,7 @@ import numpy as np
 from onnx import ModelProto, TensorProto
 
 from ...graphs import GraphBuilder, initializer_arrays
-from ..fusion import ML, ML_OPSET, FusedForm, attribute_of, computes, replace_tensors
+from ..fusion import ML, ML_OPSET, FusedForm, add_array, computes, replace_tensors
 from ..parameters import Access
 from ..writer import ModelWriter
 from .thresholds import raised, rounded_down
@@ -300,4 +300,4 @@ class FusedTrees(FusedForm):
         if nodes.missing_left.any():
             attributes["nodes_missing_value_tracks_true"] = (nodes.missing_left & ~is_leaf).astype(int)
         for name, values in attributes.items():
-            op.add_attribute(attribute_of(name, values))
+            add_array(op.nodes[-1], name, values)
