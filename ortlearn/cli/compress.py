@@ -28,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--sparsity", type=float, metavar="SHARE", help="prune this share of units, trees or features"
     )
     parser.add_argument(
-        "--to", choices=["int8", "int4"], help="quantise the weights of networks to this type"
+        "--to", choices=["int8", "int4", "int3"], help="quantise the weights of networks to this type"
     )
     parser.add_argument(
         "--grade",

@@ -190,9 +190,9 @@ class _Writer:
             if elem_type is None or elem_type == TensorProto.INT8:
                 op.initializers.append(numpy_helper.from_array(np.ascontiguousarray(array), name))
             else:
-                op.initializers.append(
-                    helper.make_tensor(name, elem_type, array.shape, array.ravel().tolist())
-                )
+                halves = np.append(array.ravel(), [0] * (array.size % 2)).astype(np.uint8) & 15
+                data = (halves[::2] | halves[1::2] << 4).tobytes()
+                op.initializers.append(helper.make_tensor(name, elem_type, array.shape, data, raw=True))
         return name
 
 

@@ -19,7 +19,7 @@ from .results import Compressed, report
 __all__ = ["quantize"]
 
 #: Largest level of weights by type, and that of reduce_range.
-LAST, REDUCED = {"int8": 127, "int4": 7}, 64
+LAST, REDUCED = {"int8": 127, "int4": 7, "int3": 3}, 64
 GRADES = ("calibration", "scales", "training")
 #: Operators of onnxruntime that multiply integers.
 INTEGER_KERNELS = (
@@ -64,9 +64,9 @@ def quantize(
         Samples, as the model takes them.
     y : array-like, default=None
         Labels; by default the model's own answers, so that the result is compared with the float model.
-    to : {"int8", "int4"}, default="int8"
-        Type of the weights. onnxruntime has no kernels that multiply integers of 4 bits: it stores them, and
-        computes in floats.
+    to : {"int8", "int4", "int3"}, default="int8"
+        Type of the weights; those of 3 bits are stored as int4. onnxruntime has no kernels that multiply
+        integers of 4 bits: it stores them, and computes in floats.
     grade : {"calibration", "scales", "training"}, default="calibration"
         ``"calibration"`` chooses scales from the values of X; ``"scales"`` trains them after that (LSQ);
         ``"training"`` trains weights, biases and scales, with gradients straight through the rounding.
@@ -141,7 +141,7 @@ def quantize(
     check_samples(X, y, held_out)
     (X_fit, y_fit), (X_test, y_test) = split_samples(X, y, held_out, random_state)
     (file, X_fit), (_, X_test) = (as_file(model, part) for part in (X_fit, X_test))
-    quantiser = Quantiser(file, X_fit, y_fit, random_state, to == "int4")
+    quantiser = Quantiser(file, X_fit, y_fit, random_state, to != "int8")
     old = File(quantiser.file)
     old.feeds(X_fit)  # raises an error for values that are not finite
     y_test = old.labels(X_test) if y_test is None else y_test

@@ -49,6 +49,15 @@ def test_classifier(network):
     assert (predictions == HELD[1]).mean() == pytest.approx(found.scores["accuracy"]["new"]["value"])
 
 
+@pytest.mark.parametrize("to, largest", [("int4", 7), ("int3", 3)])
+def test_few_levels(network, to, largest):
+    """Two levels are stored in a byte; those of 3 bits are stored as int4."""
+    file = quantize(network, X[:200], y[:200], to=to).onnx
+    (levels,) = (tensor for tensor in file.graph.initializer if tensor.name == "coefs_0_quantized")
+    assert levels.data_type == TensorProto.INT4 and len(levels.raw_data) == 64 * 32 / 2
+    assert np.abs(numpy_helper.to_array(levels).astype(int)).max() == largest
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("labels", [True, False])
 def test_training_improves_few_levels(network, labels):
@@ -174,8 +183,8 @@ def test_no_layer():
 def test_bad_input(network):
     with pytest.raises(ValueError, match="X has no samples"):
         quantize(network, X[:0], y[:0])
-    with pytest.raises(ValueError, match="to='int3' must be one of"):
-        quantize(network, X, y, to="int3")
+    with pytest.raises(ValueError, match="to='int2' must be one of"):
+        quantize(network, X, y, to="int2")
     with pytest.raises(ValueError, match="grade='qat' must be one of"):
         quantize(network, X, y, grade="qat")
     with pytest.raises(ValueError, match="max_loss=-1 must be 0 or more"):
