@@ -44,7 +44,8 @@ def distill(
 
     A classifier learns probabilities: the loss is ``alpha * T**2 * H(p_T, q_T) + (1 - alpha) * H(y, q)``,
     with the cross entropy H of the probabilities p of the teacher and q of the student, at the temperature T.
-    A regressor learns ``alpha`` times the teacher's prediction plus ``1 - alpha`` times the label.
+    A regressor learns ``alpha`` times the teacher's prediction plus ``1 - alpha`` times the label; without
+    labels, all columns that the teacher predicts, such as quantiles.
 
     The teacher's answers for the samples of X are those that it would give had it not seen them: members of
     bagged ensembles answer for samples that they have not drawn, and other estimators are fitted again on
@@ -95,7 +96,8 @@ def distill(
     Raises
     ------
     ValueError
-        If there are no samples, for an unknown size or option, or for teachers with different classes.
+        If there are no samples, if X or y has values that are not finite and that the models do not take,
+        for an unknown size or option, or for teachers with different classes.
 
     References
     ----------
@@ -127,6 +129,11 @@ def distill(
     if not lesson.is_file:
         lesson.model(X)  # before anything is computed
     known, is_unseen = teachers.unseen(X, y, cross_fit, random_state)
+    width = None if y is None else label_columns(y, teachers.classes).shape[1]
+    if width not in (None, known.shape[1]):
+        raise ValueError(
+            f"y has {width} numbers per sample, the teacher answers {known.shape[1]}: leave y out."
+        )
     (X_fit, y_fit, own), (X_test, y_test, *_) = split_samples(X, y, held_out, random_state, known)
     answers, old = teachers.answers(X_test), teachers.files(X_test)
     y_test = teachers.labels(answers) if y_test is None else y_test

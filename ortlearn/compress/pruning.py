@@ -96,7 +96,8 @@ def prune(
     Raises
     ------
     ValueError
-        If there are no samples, or both or none of ``sparsity`` and ``max_loss``.
+        If there are no samples, if X or y has values that are not finite and that the model does not take, or
+        for both or none of ``sparsity`` and ``max_loss``.
     ConversionError
         If nothing of the model can be removed; the message names operators.
 

@@ -96,6 +96,19 @@ def test_regression_and_several_teachers():
     assert 0 <= found.facts["alpha"] <= 1 and found.facts["fidelity r2"]["value"] > 0.7
 
 
+@pytest.mark.slow
+def test_quantiles_of_a_teacher():
+    """All columns that a teacher predicts are learned; y has no such columns."""
+    data, target = make_friedman1(300, random_state=0)
+    answers = np.column_stack([target - 2, target, target + 2])
+    teacher = RandomForestRegressor(20, random_state=0).fit(data, answers)
+    found = distill(teacher, "mlp:32", data, max_iter=40, eta0=0.02, extra=0, held_out=(data[:100], None))
+    assert found.facts["fidelity r2"]["value"] > 0.7
+    np.testing.assert_allclose(np.diff(found.model.predict(data)).mean(axis=0), 2, atol=0.2)
+    with pytest.raises(ValueError, match="y has 1 numbers per sample, the teacher answers 3: leave y out"):
+        distill(teacher, "mlp:32", data, target)
+
+
 def networks():
     """Return an ONNX file of a teacher and one of a smaller student."""
     text = """<ir_version: 8, opset_import: ["": 17]> g (float[N,8] x) => (float[N,3] p)
