@@ -101,7 +101,7 @@ def test_quantiles_of_a_teacher():
     """All columns that a teacher predicts are learned; y has no such columns."""
     data, target = make_friedman1(300, random_state=0)
     answers = np.column_stack([target - 2, target, target + 2])
-    teacher = RandomForestRegressor(20, random_state=0).fit(data, answers)
+    teacher = RandomForestRegressor(5, random_state=0).fit(data, answers)
     found = distill(teacher, "mlp:32", data, max_iter=40, eta0=0.02, extra=0, held_out=(data[:100], None))
     assert found.facts["fidelity r2"]["value"] > 0.7
     np.testing.assert_allclose(np.diff(found.model.predict(data)).mean(axis=0), 2, atol=0.2)
