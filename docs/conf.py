@@ -133,19 +133,7 @@ html_theme_options = {
     "header_links_before_dropdown": 7,
 }
 # Single pages have no list of neighbours.
-html_sidebars = {
-    name: []
-    for name in (
-        "index",
-        "getting_started",
-        "limits",
-        "glossary",
-        "security",
-        "versions",
-        "coverage",
-        "performance",
-    )
-}
+html_sidebars = {path.stem: [] for path in Path(__file__).parent.glob("*.md")}
 
 
 def tidy(app, document):
