@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
-import weakref
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
@@ -17,6 +15,7 @@ from .schemas import common_schema, file_schemas
 from .selection import Selection
 from .sources import ROWS_OF_BLOCK, Source
 from .tables import pyarrow
+from .temporary_files import TemporaryFile
 
 __all__ = ["BatchSource", "DatasetSource", "SpooledSource", "TableSource", "dataset_of", "row_groups"]
 
@@ -241,23 +240,21 @@ class SpooledSource(_ArrowSource):
     def __init__(self, reader: Any, features: Any, y: Any, sample_weight: Any):
         super().__init__(reader.schema, features, y, sample_weight)
         pa, columns = pyarrow(), self._selection.columns()
-        handle, path = tempfile.mkstemp(suffix=".arrow", prefix="ortlearn-")
-        os.close(handle)
-        self.close = weakref.finalize(self, os.unlink, path)  # type: ignore[method-assign]
+        self._file = TemporaryFile()
+        self.close = self._file.close  # type: ignore[method-assign]
         self.sizes = []
         schema = pa.schema([reader.schema.field(name) for name in columns])
-        with pa.ipc.new_file(path, schema) as writer:
+        with pa.ipc.new_file(self._file.path, schema) as writer:
             for batch in reader:
                 if batch.num_rows:
                     writer.write_batch(batch.select(columns))
                     self.sizes.append(batch.num_rows)
-        self._path = path
 
     def blocks(self, numbers: Sequence[int] | None = None, features: bool = True) -> Iterator[SampleBlock]:
         """Yield the batches of the file."""
         assert self.sizes is not None
         pa = pyarrow()
-        with pa.memory_map(self._path) as file:
+        with pa.memory_map(self._file.path) as file:
             batches = pa.ipc.open_file(file)
             for number in range(len(self.sizes)) if numbers is None else numbers:
                 yield self._selection.rows(batches.get_batch(number), f"record batch {number}")

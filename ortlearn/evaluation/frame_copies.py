@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
-import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
+from ..data.temporary_files import TemporaryFile
 from .messages import check_installed
 
 __all__ = ["FrameCopies"]
@@ -20,7 +18,7 @@ class FrameCopies:
 
     def __init__(self, cells: int | None):
         self._free = cells
-        self._path: str | None = None
+        self._file: TemporaryFile | None = None
 
     def put(self, frame: Any) -> Callable[[], Iterator[Any]]:
         """Keep a frame, and return the function that reads it."""
@@ -31,11 +29,9 @@ class FrameCopies:
         check_installed("pyarrow", "cli", "csv files that are read in parts")
         from .arrow_files import write_stream
 
-        if self._path is None:
-            handle, self._path = tempfile.mkstemp(suffix=".arrow", prefix="ortlearn-")
-            os.close(handle)
-            weakref.finalize(self, os.unlink, self._path)
-        with open(self._path, "ab") as file:
+        if self._file is None:
+            self._file = TemporaryFile()
+        with open(self._file.path, "ab") as file:
             start = file.tell()
             write_stream(file, frame)
         return lambda: self._read(start)
@@ -44,8 +40,8 @@ class FrameCopies:
         """Yield the frame at a place of the file."""
         from .arrow_files import read_stream
 
-        assert self._path is not None
-        with open(self._path, "rb") as file:
+        assert self._file is not None
+        with open(self._file.path, "rb") as file:
             file.seek(start)
             frame = read_stream(file)
         for name in frame.columns[frame.dtypes.eq(object)]:  # gaps are nan, as pandas reads them

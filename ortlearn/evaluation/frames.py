@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 from .column_types import ColumnTypes
@@ -75,18 +76,19 @@ class FrameParts:
         """Yield the rows of a csv file, all at once or in parts."""
         import pandas as pd
 
-        path = file.path
-        names = pd.read_csv(path, sep=separator, header=None, nrows=1, dtype=str).iloc[0].dropna()
-        columns = [str(name) for name in pd.read_csv(path, sep=separator, nrows=0).columns]
+        compression = "gzip" if file.compressed else None
+        read_csv = partial(pd.read_csv, file.path, sep=separator, compression=compression)
+        names = read_csv(header=None, nrows=1, dtype=str).iloc[0].dropna()
+        columns = [str(name) for name in read_csv(nrows=0).columns]
         self.types.add_names(file.name, columns)
         read = set(self.types.read)
-        options = {"sep": separator, "dtype": dict.fromkeys(texts, str), "low_memory": False}
+        options: dict[str, Any] = {"dtype": dict.fromkeys(texts, str), "low_memory": False}
         options["usecols"] = None if read == set(columns) else lambda name: str(name) in read
         named = _named(file.name, [str(name) for name in names])
         if size is None:
-            yield _without_large_integers(named(pd.read_csv(path, **options)))
+            yield _without_large_integers(named(read_csv(**options)))
             return
-        with pd.read_csv(path, chunksize=_rows_of_part(size, len(read)), **options) as parts:
+        with read_csv(chunksize=_rows_of_part(size, len(read)), **options) as parts:
             yield from (_without_large_integers(named(part)) for part in parts)
 
     def _add_dataset(self, file: DataFile, size: int | None) -> None:

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import glob
-import os
 import shutil
 import sys
-import tempfile
-import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
+from ..data.temporary_files import TemporaryFile
 from .messages import check_installed, one_line
 
 __all__ = ["DataFile", "data_files", "name_of", "read_errors"]
@@ -22,23 +20,26 @@ EXTRA = "cli"
 #: Kinds of data files by their suffixes.
 SUFFIXES = {"csv": (".csv", ".csv.gz"), "parquet": (".parquet", ".pq"), "Arrow": (".arrow", ".feather")}
 KNOWN = tuple(suffix for suffixes in SUFFIXES.values() for suffix in suffixes)
-#: Kind and suffix of a stream by its first bytes; csv otherwise.
-BEGINNINGS = {
-    b"PAR1": ("parquet", ".parquet"),
-    b"ARROW1": ("Arrow", ".arrow"),
-    b"\xff\xff\xff\xff": ("Arrow stream", ".arrows"),
-    b"\x1f\x8b": ("csv", ".csv.gz"),
-}
+COMPRESSED = ".gz"
+#: Kind of a stream by its first bytes; csv otherwise.
+BEGINNINGS = {b"PAR1": "parquet", b"ARROW1": "Arrow", b"\xff\xff\xff\xff": "Arrow stream"}
+GZIP = b"\x1f\x8b"
 STANDARD_INPUT = ("-", "/dev/stdin")
 
 
 @dataclass(frozen=True)
 class DataFile:
-    """A file to read: its name in messages, where it is, and its kind, one of ``SUFFIXES``."""
+    """A file to read.
+
+    It has its name in messages, its path, its kind, one of ``SUFFIXES``, whether gzip compresses it, and the
+    temporary file in which a stream is stored.
+    """
 
     name: str
     path: str
     kind: str
+    compressed: bool = False
+    stored: TemporaryFile | None = None
 
 
 def name_of(path: str) -> str:
@@ -78,10 +79,10 @@ def _file(path: str) -> DataFile:
     kind = next(kind for kind, suffixes in SUFFIXES.items() if path.lower().endswith(suffixes))
     if kind == "Arrow":
         with open(path, "rb") as file:
-            is_stream = BEGINNINGS.get(file.read(4), ("",))[0] == "Arrow stream"
+            is_stream = BEGINNINGS.get(file.read(4)) == "Arrow stream"
         if is_stream:
             return _of_arrow_stream(path, path)
-    return DataFile(path, path, kind)
+    return DataFile(path, path, kind, path.lower().endswith(COMPRESSED))
 
 
 def _is_stream(path: str) -> bool:
@@ -95,32 +96,26 @@ def _stored(path: str) -> DataFile:
     with opened as stream:
         first = stream.read(max(map(len, BEGINNINGS)))
         kinds = (kind for beginning, kind in BEGINNINGS.items() if first.startswith(beginning))
-        kind, suffix = next(kinds, ("csv", ".csv"))
+        kind = next(kinds, "csv")
         if kind != "csv":
             check_installed("pyarrow", EXTRA, "parquet and Arrow files")
-        found, file = _temporary(name_of(path), suffix, kind)
-        with file:
+        stored, name = TemporaryFile(), name_of(path)
+        with open(stored.path, "wb") as file:
             file.write(first)
             shutil.copyfileobj(stream, file)
-    return _of_arrow_stream(found.name, found.path) if kind == "Arrow stream" else found
-
-
-def _temporary(name: str, suffix: str, kind: str) -> tuple[DataFile, BinaryIO]:
-    """Return a new file, which is removed with the first object, opened for writing."""
-    handle, path = tempfile.mkstemp(suffix=suffix, prefix="ortlearn-")
-    found = DataFile(name, path, kind)
-    weakref.finalize(found, os.unlink, path)
-    return found, os.fdopen(handle, "wb")
+    if kind == "Arrow stream":
+        return _of_arrow_stream(name, stored.path)
+    return DataFile(name, stored.path, kind, first.startswith(GZIP), stored)
 
 
 def _of_arrow_stream(name: str, path: str) -> DataFile:
     """Return a file in Arrow's format for streams as one that can be read in any order."""
     from .arrow_files import write_as_file
 
-    found, file = _temporary(name, ".arrow", "Arrow")
-    with file, read_errors(DataFile(name, path, "Arrow")):
+    stored = TemporaryFile()
+    with open(stored.path, "wb") as file, read_errors(DataFile(name, path, "Arrow")):
         write_as_file(path, file)
-    return found
+    return DataFile(name, stored.path, "Arrow", stored=stored)
 
 
 @contextmanager

@@ -221,6 +221,27 @@ def test_standard_input(kind, run, monkeypatch, tmp_path):
         )
 
 
+KILLED = """
+import sys, time
+from ortlearn.evaluation.input_files import data_files
+stored = data_files("-")
+print(open(stored[0].path).read(), flush=True)
+time.sleep(60)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not os.path.exists("/proc/self/fd"), reason="needs paths of descriptors")
+def test_a_killed_process_leaves_no_copy_of_its_standard_input(tmp_path):
+    pipe, places = subprocess.PIPE, {**os.environ, "TMPDIR": str(tmp_path)}
+    with subprocess.Popen([sys.executable, "-c", KILLED], stdin=pipe, stdout=pipe, env=places) as child:
+        child.stdin.write(b"stored")
+        child.stdin.close()
+        assert child.stdout.readline() == b"stored\n"  # it has the copy, and waits
+        child.kill()
+    assert not list(tmp_path.iterdir())
+
+
 def test_standard_input_is_read_by_commands_that_need_several_passes(run, monkeypatch, tmp_path):
     out, rest = tmp_path / "new.onnx", (*FAST, "--stream", "--json")
     expected = run("train", "wine.onnx", "wine.csv", *rest, "--out", tmp_path / "file.onnx").result

@@ -185,11 +185,12 @@ def test_reader_is_copied_to_a_temporary_file_that_is_removed(folder, tmp_path, 
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     source = open_source(table(10).to_reader(max_chunksize=4), "label", "weight")
     check(source, 10)
-    assert source.sizes == [4, 4, 2] and [n for n in os.listdir(tmp_path) if n.startswith("ortlearn-")]
+    assert source.sizes == [4, 4, 2] and source._file.close.alive
     rows = whole(source, numbers=[2, 0])
     assert rows.X.matrix(FLOAT32)[:, 0].tolist() == [8, 9, 0, 1, 2, 3]
+    path = source._file.path
     source.close()
-    assert not [name for name in os.listdir(tmp_path) if name.startswith("ortlearn-")]
+    assert not os.path.exists(path) and not [n for n in os.listdir(tmp_path) if n.startswith("ortlearn-")]
 
 
 def test_is_source_of_arrow_objects(folder):
