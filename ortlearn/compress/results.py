@@ -99,14 +99,10 @@ class Compressed:
         return rows
 
     def __str__(self) -> str:
-        widths = [max(len(row[i]) for row in self.rows()) for i in range(3)]
-        lines = [
-            "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True))
-            for row in self.rows()
-        ]
-        return "\n".join(
-            line.rstrip() for line in [*lines, *(f"{name}: {text}" for name, text in self.layers.items())]
-        )
+        rows = self.rows()
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
+        return "\n".join(lines + [f"{name}: {text}" for name, text in self.layers.items()])
 
 
 def _with_interval(part: dict) -> str:
