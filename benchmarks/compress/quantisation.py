@@ -88,15 +88,11 @@ def magika() -> tuple:
     some = [
         (path, label) for label in sorted(found) for path in rng.permutation(sorted(found[label]))[:PER_TYPE]
     ]
-    some = [some[i] for i in rng.permutation(len(some))]
-    X = np.stack([ends_of(path.read_bytes()) for path, _ in some])
-    return (
-        onnx.load(source.path),
-        X[:TRAINED],
-        None,
-        X[-TESTED:],
-        np.array([label for _, label in some[-TESTED:]]),
-    )
+    known: dict[bytes, int] = {}  # no content is in both parts
+    for i in rng.permutation(len(some)):
+        known.setdefault(ends_of(some[i][0].read_bytes()).tobytes(), some[i][1])
+    X = np.stack([np.frombuffer(content, np.int32) for content in known])
+    return onnx.load(source.path), X[:TRAINED], None, X[-TESTED:], np.array([*known.values()])[-TESTED:]
 
 
 def ends_of(content: bytes) -> np.ndarray:
