@@ -11,7 +11,7 @@ from typing import Any
 
 from ..compress import Compressed, distill, prune, quantize
 from ..evaluation.model_files import load_model
-from ..evaluation.predictions import match_labels
+from ..evaluation.predictions import explain_values, match_labels
 from .output_files import OutputFile
 from .parser import UsageError, add_data_options, add_max_samples, add_model, drawn
 from .report import table
@@ -78,25 +78,26 @@ def run(options: argparse.Namespace) -> dict:
         y = match_labels(samples.labels, model, options.label)
     common = {"held_out": options.held_out, "random_state": options.random_state}
     source, steps = model.source, list[dict[str, Any]]()
-    if options.student is not None:
-        found = distill(source, options.student, X, y, **common)
-        source = _step(steps, "distil", found)
-    if options.sparsity is not None:
-        found = prune(source, X, y, sparsity=options.sparsity, **common)
-        source = _step(steps, "prune", found)
-    if options.to is not None:
-        found = quantize(
-            source,
-            X,
-            y,
-            to=options.to,
-            grade=options.grade,
-            calibration=options.calibration,
-            max_loss=options.max_loss,
-            keep_float=options.keep_float,
-            **common,
-        )
-        _step(steps, "quantise", found)
+    with explain_values(samples, model.column_names):
+        if options.student is not None:
+            found = distill(source, options.student, X, y, **common)
+            source = _step(steps, "distil", found)
+        if options.sparsity is not None:
+            found = prune(source, X, y, sparsity=options.sparsity, **common)
+            source = _step(steps, "prune", found)
+        if options.to is not None:
+            found = quantize(
+                source,
+                X,
+                y,
+                to=options.to,
+                grade=options.grade,
+                calibration=options.calibration,
+                max_loss=options.max_loss,
+                keep_float=options.keep_float,
+                **common,
+            )
+            _step(steps, "quantise", found)
     if options.out:
         out.write(found.onnx.SerializeToString())
     return {

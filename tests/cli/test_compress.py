@@ -63,3 +63,8 @@ def test_bad_arguments(run, wines):
     assert "pruning needs labels" in run(*given, "--sparsity", "0.5").err
     forest = ("compress", wines / "forest.skops", wines / "rows.csv", "--label", "label", "--to", "int8")
     assert "no linear layer or convolution" in run(*forest).err
+    gaps = wines / "gaps.csv"
+    pd.read_csv(wines / "rows.csv").replace({"3": {15.6: None}}).to_csv(gaps, index=False)
+    for kind in (("--to", "int8"), ("--student", "mlp:4")):
+        found = run("compress", wines / "model.onnx", gaps, "--label", "label", *kind)
+        assert found.status == 2 and "empty cells in the columns ['3']" in found.err
