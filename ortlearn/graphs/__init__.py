@@ -5,13 +5,22 @@
 
 from .builder import GraphBuilder, TensorType
 from .drawing import draw_graph, graph_to_dot
-from .editing import append_nodes, copy_model, map_names, name_nodes, set_initializers
+from .editing import (
+    append_nodes,
+    copy_model,
+    make_initializers_of,
+    make_inputs_of,
+    map_names,
+    name_nodes,
+    set_initializers,
+)
 from .functions import inline_functions
 from .loop_limits import with_loop_limits
 from .nodes import count_nodes, node_inputs, subgraphs
-from .parts import extract_model, make_initializers_of, make_inputs_of, prune
-from .queries import graph_names, initializer_arrays, make_value_info, opset_versions, value_types
+from .parts import extract_model, prune
+from .queries import graph_names, initializer_arrays, make_value_info, opset_versions
 from .text import graph_to_text
+from .types import value_types
 from .view import NodeRule, replace_nodes
 
 __all__ = [

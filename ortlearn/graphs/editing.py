@@ -15,6 +15,8 @@ from .queries import opset_versions
 __all__ = [
     "append_nodes",
     "copy_model",
+    "make_initializers_of",
+    "make_inputs_of",
     "map_names",
     "map_node",
     "name_nodes",
@@ -141,3 +143,51 @@ def append_nodes(
         input=[*graph.input, *inputs],
         output=graph.output if outputs is None else outputs,
     )
+
+
+def make_inputs_of(model: ModelProto, names: Sequence[str]) -> ModelProto:
+    """Return the model with some initializers turned into inputs, after the others.
+
+    Parameters
+    ----------
+    model : onnx.ModelProto
+        Model.
+    names : sequence of str
+        Initializers.
+
+    Returns
+    -------
+    onnx.ModelProto
+        Model with more inputs.
+
+    Examples
+    --------
+    >>> from onnx import parser
+    >>> from ortlearn.graphs import make_inputs_of
+    >>> model = parser.parse_model('''
+    ...     <ir_version: 8, opset_import: ["": 18]>
+    ...     g (float[N,2] x) => (float[N,1] y) <float[2,1] w = {1, 2}, float[1] b = {3}>
+    ...     { z = MatMul (x, w) y = Add (z, b) }''')
+    >>> [value.name for value in make_inputs_of(model, ["b", "w"]).graph.input]
+    ['x', 'b', 'w']
+    """
+    graph = model.graph
+    tensors = {tensor.name: tensor for tensor in graph.initializer}
+    declared = {value.name for value in graph.input}
+    new = [tensors[name] for name in names if name not in declared]
+    infos = [helper.make_tensor_value_info(t.name, t.data_type, list(t.dims)) for t in new]
+    kept = [tensor for tensor in graph.initializer if tensor.name not in names]
+    return with_fields(model, input=[*graph.input, *infos], initializer=kept)
+
+
+def make_initializers_of(model: ModelProto, names: Sequence[str]) -> ModelProto:
+    """Return the model with some inputs turned into initializers of zeros, in the order given."""
+    graph = model.graph
+    values = {value.name: value.type.tensor_type for value in graph.input}
+    tensors = list(graph.initializer)
+    for name in names:
+        shape = [dim.dim_value for dim in values[name].shape.dim]
+        dtype = helper.tensor_dtype_to_np_dtype(values[name].elem_type)
+        tensors.append(numpy_helper.from_array(np.zeros(shape, dtype=dtype), name))
+    inputs = [value for value in graph.input if value.name not in names]
+    return with_fields(model, input=inputs, initializer=tensors)

@@ -1,17 +1,17 @@
-"""Parts and inputs of a graph: pure functions that return a new model."""
+"""Parts of a graph: pure functions that return a new model."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-import numpy as np
-from onnx import ModelProto, NodeProto, helper, numpy_helper
+from onnx import ModelProto, NodeProto
 
 from .editing import renamed_node, with_fields
 from .nodes import needed_nodes, node_inputs
-from .queries import graph_names, make_value_info, value_types
+from .queries import graph_names, make_value_info
+from .types import value_types
 
-__all__ = ["extract_model", "make_initializers_of", "make_inputs_of", "prune"]
+__all__ = ["extract_model", "prune"]
 
 
 def prune(model: ModelProto, keep: Callable[[NodeProto], bool] | None = None) -> ModelProto:
@@ -60,51 +60,3 @@ def extract_model(
         output=[make_value_info(name, types.get(name)) for name in outputs],
         value_info=(),
     )
-
-
-def make_inputs_of(model: ModelProto, names: Sequence[str]) -> ModelProto:
-    """Return the model with some initializers turned into inputs, after the others.
-
-    Parameters
-    ----------
-    model : onnx.ModelProto
-        Model.
-    names : sequence of str
-        Initializers.
-
-    Returns
-    -------
-    onnx.ModelProto
-        Model with more inputs.
-
-    Examples
-    --------
-    >>> from onnx import parser
-    >>> from ortlearn.graphs import make_inputs_of
-    >>> model = parser.parse_model('''
-    ...     <ir_version: 8, opset_import: ["": 18]>
-    ...     g (float[N,2] x) => (float[N,1] y) <float[2,1] w = {1, 2}, float[1] b = {3}>
-    ...     { z = MatMul (x, w) y = Add (z, b) }''')
-    >>> [value.name for value in make_inputs_of(model, ["b", "w"]).graph.input]
-    ['x', 'b', 'w']
-    """
-    graph = model.graph
-    tensors = {tensor.name: tensor for tensor in graph.initializer}
-    declared = {value.name for value in graph.input}
-    new = [tensors[name] for name in names if name not in declared]
-    infos = [helper.make_tensor_value_info(t.name, t.data_type, list(t.dims)) for t in new]
-    kept = [tensor for tensor in graph.initializer if tensor.name not in names]
-    return with_fields(model, input=[*graph.input, *infos], initializer=kept)
-
-
-def make_initializers_of(model: ModelProto, names: Sequence[str]) -> ModelProto:
-    """Return the model with some inputs turned into initializers of zeros, in the order given."""
-    graph = model.graph
-    values = {value.name: value.type.tensor_type for value in graph.input}
-    tensors = list(graph.initializer)
-    for name in names:
-        shape = [dim.dim_value for dim in values[name].shape.dim]
-        dtype = helper.tensor_dtype_to_np_dtype(values[name].elem_type)
-        tensors.append(numpy_helper.from_array(np.zeros(shape, dtype=dtype), name))
-    inputs = [value for value in graph.input if value.name not in names]
-    return with_fields(model, input=inputs, initializer=tensors)

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 
 import numpy as np
 from onnx import (
     GraphProto,
     ModelProto,
-    TensorProto,
     ValueInfoProto,
     helper,
-    shape_inference,
 )
 
 from .builder import TensorType
@@ -26,11 +23,7 @@ __all__ = [
     "make_value_info",
     "opset_versions",
     "renamed_value",
-    "value_types",
 ]
-
-#: Elements of the largest initializer whose values may be sizes, as those of Reshape.
-MOST_PROPAGATED = 1024
 
 
 def graph_names(graph: GraphProto) -> set[str]:
@@ -109,60 +102,6 @@ def make_value_info(name: str, known: TensorType | None) -> ValueInfoProto:
         return helper.make_empty_tensor_value_info(name)
     shape = None if known.shape is None else list(known.shape)
     return helper.make_tensor_value_info(name, known.elem_type, shape)
-
-
-def _tensor_type(value: ValueInfoProto) -> TensorType | None:
-    tensor = value.type.tensor_type
-    if not value.type.HasField("tensor_type") or tensor.elem_type == TensorProto.UNDEFINED:
-        return None
-    if not tensor.HasField("shape"):
-        return TensorType(tensor.elem_type)
-    dims = [
-        d.dim_value if d.HasField("dim_value") else (d.dim_param or None)  # None: unknown
-        for d in tensor.shape.dim
-    ]
-    return TensorType(tensor.elem_type, tuple(dims))
-
-
-def value_types(
-    model: ModelProto, infer: bool = True, names: Collection[str] | None = None
-) -> dict[str, TensorType]:
-    """Return the known types of (some) tensors of the main graph; onnx infers them if ``infer``."""
-    graph = model.graph
-    if infer:
-        graph = shape_inference.infer_shapes(_without_large_values(model), data_prop=True).graph
-    types = {
-        tensor.name: TensorType(tensor.data_type, tuple(tensor.dims)) for tensor in model.graph.initializer
-    }
-    for value in (*graph.output, *graph.value_info, *graph.input):
-        known = _tensor_type(value) if names is None or value.name in names else None
-        if known is not None:
-            types[value.name] = known
-    return types
-
-
-def _without_large_values(model: ModelProto) -> ModelProto:
-    """Return a model with inputs in place of large initializers, whose values say nothing about shapes."""
-    graph, inputs = model.graph, {value.name for value in model.graph.input}
-    large = [tensor for tensor in graph.initializer if math.prod(tensor.dims) > MOST_PROPAGATED]
-    if not large:
-        return model
-    names = {tensor.name for tensor in large}
-    small = ModelProto(
-        ir_version=model.ir_version, opset_import=model.opset_import, functions=model.functions
-    )
-    small.graph.node.extend(graph.node)
-    small.graph.input.extend(graph.input)
-    small.graph.output.extend(graph.output)
-    small.graph.value_info.extend(graph.value_info)
-    small.graph.sparse_initializer.extend(graph.sparse_initializer)
-    small.graph.initializer.extend(tensor for tensor in graph.initializer if tensor.name not in names)
-    small.graph.input.extend(
-        helper.make_tensor_value_info(tensor.name, tensor.data_type, list(tensor.dims))
-        for tensor in large
-        if tensor.name not in inputs
-    )
-    return small
 
 
 def copy_value(value: ValueInfoProto) -> ValueInfoProto:

@@ -14,7 +14,8 @@ from .builder import GraphBuilder, TensorType
 from .editing import renamed_node, with_fields
 from .external_tensors import tensor_array
 from .nodes import captured_names, constant_value, needed_nodes, node_inputs
-from .queries import graph_names, opset_versions, value_types
+from .queries import graph_names, opset_versions
+from .types import value_types
 
 __all__ = ["GraphView", "NodeRule", "replace_nodes"]
 

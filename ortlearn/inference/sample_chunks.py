@@ -14,7 +14,7 @@ from ..data.columns import Columns
 from ..data.source_features import SourceFeatures
 from ..runtime.buffers import sample_bytes
 from ..training.graphs.sparse_products import entry_bytes
-from ..training.optimisations.activations import samples_per_call, surely_fitting, without_large_constants
+from ..training.optimisations.activations import light_graph, samples_per_call, surely_fitting
 from ..training.optimisations.hoisting import CHUNK_BYTES
 
 __all__ = ["BoundedCall", "by_chunks"]
@@ -32,7 +32,7 @@ class BoundedCall:
     def __init__(self, session: Any, graph: ModelProto, widths: Mapping[str, int] | None = None):
         self.session = session
         self._widths = widths or {}
-        self._types = without_large_constants(graph)
+        self._types = light_graph(graph)
         self._few: dict[tuple, int] = {}
         self._sizes: dict[tuple, int] = {}
 

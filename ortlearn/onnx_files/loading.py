@@ -6,7 +6,7 @@ from typing import Any
 
 import onnx
 from google.protobuf.message import DecodeError
-from onnx import ModelProto, TensorProto, helper, shape_inference
+from onnx import ModelProto, TensorProto, helper
 
 from ..differentiation.types.inference import infer_types
 from ..exceptions import ConversionError
@@ -62,7 +62,7 @@ def prepare_onnx(model: ModelProto, label: str, integers: bool = False, trainabl
     model = with_chosen_branches(_without_zipmap(without_record(model)))
     model = with_dynamic_batch(model) if trainable else model
     check_operators(model, {}, label)  # onnx crashes on some of these faults
-    check_sizes(value_types(shape_inference.infer_shapes(model), infer=False), label)
+    check_sizes(value_types(model), label)
     types = value_types(infer_types(model), infer=False)
     check_sizes(types, label)
     check_operators(model, types, label)

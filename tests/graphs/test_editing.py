@@ -75,7 +75,7 @@ def test_all_functions_of_models_are_tested():
         "opset_versions",
         "subgraphs",
     }
-    files = (".editing", ".parts", ".queries")
+    files = (".editing", ".parts", ".queries", ".types")
     editing = [name for name in graphs.__all__ if getattr(graphs, name).__module__.endswith(files)]
     assert set(editing) - others == set(EDITS)
 

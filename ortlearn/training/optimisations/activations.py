@@ -10,8 +10,9 @@ from onnx import ModelProto, NodeProto, helper
 
 from ...data.samples import Data
 from ...exceptions import ExecutionError
-from ...graphs import copy_model, make_inputs_of, value_types
+from ...graphs import copy_model, value_types
 from ...graphs.editing import with_fields
+from ...graphs.types import LARGE_CONSTANT, without_large_constants
 from ...runtime.buffers import sample_bytes
 from ...runtime.machine import memory_bytes
 from ..graphs.sparse_products import entry_bytes, product_widths
@@ -21,17 +22,15 @@ from .hoisting import CHUNK_BYTES
 __all__ = [
     "activation_bytes",
     "check_memory",
+    "light_graph",
     "samples_per_evaluation",
     "samples_per_copy",
     "samples_per_call",
     "surely_fitting",
-    "without_large_constants",
 ]
 
 #: Maximum bytes of activations of one call; more samples are computed in several calls.
 MAX_ACTIVATIONS = 2**27
-#: Elements above which a constant is not needed for shape inference.
-LARGE_CONSTANT = 1024
 #: Operators whose results have shapes that depend on values, or that contain other graphs.
 BY_VALUE = frozenset("ConstantOfShape Expand If Loop OneHot Pad Range Resize Scan Tile Upsample".split())
 TREES = "ai.onnx.ml"  # domain of operators whose attributes may be long lists
@@ -41,17 +40,16 @@ ENTRY_BYTES = 2**21
 
 def activation_bytes(model: ModelProto, inputs: Mapping[str, Any] | None = None) -> int:
     """Return the bytes that the results of all nodes take per sample."""
-    light = without_large_constants(model)
+    light = light_graph(model)
     one, two = (_result_bytes(light, inputs or {}, samples) for samples in (1, 2))
     return max(0, two - one)
 
 
-def without_large_constants(model: ModelProto) -> ModelProto:
+def light_graph(model: ModelProto) -> ModelProto:
     """Return a graph with large constants as inputs, without large attributes, for type inference."""
-    large = [t.name for t in model.graph.initializer if math.prod(t.dims) > LARGE_CONSTANT]
     if any(node.domain == TREES for node in model.graph.node):
         model = with_fields(model, node=map(_without_large_attributes, model.graph.node))
-    return make_inputs_of(model, large)
+    return without_large_constants(model)
 
 
 def _without_large_attributes(node: NodeProto) -> NodeProto:
@@ -122,7 +120,7 @@ def check_memory(task: TrainingTask, data: Data, batch_size: int) -> None:
     inputs, limit = task.inputs(data), memory_bytes()
     if batch_size <= surely_fitting(task.graph.model, inputs, limit):
         return
-    if _result_bytes(without_large_constants(task.graph.model), inputs, batch_size) <= limit:
+    if _result_bytes(light_graph(task.graph.model), inputs, batch_size) <= limit:
         return
     sample = activation_bytes(task.graph.model, inputs)
     if sample * batch_size <= limit:

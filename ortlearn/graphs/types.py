@@ -1,0 +1,57 @@
+"""Types of the tensors of a graph, as onnx infers them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection
+
+from onnx import ModelProto, TensorProto, ValueInfoProto, shape_inference
+
+from .builder import TensorType
+from .editing import make_inputs_of
+
+__all__ = ["inferred", "value_types", "without_large_constants"]
+
+#: Elements of the largest initializer whose values may be sizes, as those of Reshape.
+LARGE_CONSTANT = 1024
+
+
+def without_large_constants(model: ModelProto) -> ModelProto:
+    """Return a model with inputs in place of large initializers, whose values say nothing about shapes."""
+    large = [t.name for t in model.graph.initializer if math.prod(t.dims) > LARGE_CONSTANT]
+    return make_inputs_of(model, large) if large else model
+
+
+def inferred(model: ModelProto) -> ModelProto:
+    """Return the model with inferred types, without the values of large initializers."""
+    return shape_inference.infer_shapes(without_large_constants(model), data_prop=True)
+
+
+def _tensor_type(value: ValueInfoProto) -> TensorType | None:
+    tensor = value.type.tensor_type
+    if not value.type.HasField("tensor_type") or tensor.elem_type == TensorProto.UNDEFINED:
+        return None
+    if not tensor.HasField("shape"):
+        return TensorType(tensor.elem_type)
+    dims = [
+        d.dim_value if d.HasField("dim_value") else (d.dim_param or None)  # None: unknown
+        for d in tensor.shape.dim
+    ]
+    return TensorType(tensor.elem_type, tuple(dims))
+
+
+def value_types(
+    model: ModelProto, infer: bool = True, names: Collection[str] | None = None
+) -> dict[str, TensorType]:
+    """Return the known types of (some) tensors of the main graph; onnx infers them if ``infer``."""
+    graph = model.graph
+    if infer:
+        graph = inferred(model).graph
+    types = {
+        tensor.name: TensorType(tensor.data_type, tuple(tensor.dims)) for tensor in model.graph.initializer
+    }
+    for value in (*graph.output, *graph.value_info, *graph.input):
+        known = _tensor_type(value) if names is None or value.name in names else None
+        if known is not None:
+            types[value.name] = known
+    return types
