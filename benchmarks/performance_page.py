@@ -19,7 +19,7 @@ HEAD = """\
 
 A *ratio* is the time of `OrtGradientOptimizer` divided by that of the other package: below 1, it is faster.
 Compare ratios, not microseconds: the packages take turns in one run ([method](#method)). [A
-file](performance.csv) has all times, with the smallest and the largest of the rounds.
+file](performance.csv) has all times, and the spread of rounds.
 """
 
 CHOICE = """\
@@ -37,7 +37,7 @@ Each contender runs in a separate process, with the same number of threads, and 
 the same weights on the same float32 samples, with the same rate and momentum. The time per batch is the time
 of a long fit minus that of a fit of one epoch, divided by the number of additional batches: it includes
 shuffling and selecting samples, but not conversion and compilation. Times and ratios are medians over the
-rounds; "-" means that noise was larger than the time, or that a package has no such model.
+rounds; "-" is noise above the time, or no such model.
 
 - torch uses `index_select` and its fused optimizer, without a DataLoader. Only torch and skorch import it.
 - skorch runs with its defaults, but without validation and printing.
@@ -181,8 +181,8 @@ def _to_loss(found: list[Table]) -> str:
 
 def _batch_sizes(found: list[Table]) -> str:
     text = (
-        "Small batches take longer per sample, because each batch has the overhead of one call per operator; "
-        "large batches need more epochs. Seconds to the same losses, with the best rate for each size:\n\n"
+        "Each batch costs a call per operator; large batches need more epochs. Seconds to the same losses, "
+        "at the best rate for each size:\n\n"
     )
     for each in found:
         rows = [row for row in each.rows if row[3] != "not reached"]
@@ -198,9 +198,8 @@ def _batch_sizes(found: list[Table]) -> str:
 
 def _growth(found: list[Table]) -> str:
     return (
-        "A network 100-50-10-1 on 6,000 samples in batches of 15, with one quantity varied (hidden layers "
-        "have 50 units if it is the depth). One thread. Slopes on a log-log scale: 1 is proportional, 0 is "
-        "no growth.\n\n"
+        "A network 100-50-10-1 on 6,000 samples in batches of 15, with one quantity varied, on one thread. "
+        "Slopes on a log-log scale: 1 is proportional, 0 is no growth.\n\n"
         f"![{CURVES}](images/growth.png)\n\n{found[0].markdown()}"
     )
 
@@ -247,8 +246,17 @@ def _fits(found: list[Table]) -> str:
     times, seconds = SLOW
     header = ["samples", "estimators", *fits.header[2:], "fresh: faster", "fresh: slow"]
     text += "Medians over estimators:\n\n" + table(header, rows, left=0)
-    slow = _slow([dict(zip(fits.header, row, strict=True)) for row in fits.rows])
-    named = ", ".join(f"{row['estimator']} on {row['samples']} ({row['fresh / own']})" for row in slow)
+    every = [dict(zip(fits.header, row, strict=True)) for row in fits.rows]
+    largest = rows[-1][0]
+    fast = [row for row in every if row["samples"] == largest and float(row["fresh / own"]) < 1]
+    if fast:
+        names = ", ".join(f"{row['estimator']} {row['fresh / own']}" for row in fast)
+        text += f"\nFaster than their own fit on {largest} samples: {names}.\n"
+    slow = _slow(every)
+    cases: dict[str, list[str]] = {}
+    for row in slow:
+        cases.setdefault(row["estimator"], []).append(f"{row['samples']} ({row['fresh / own']})")
+    named = ", ".join(f"{name} on {' and '.join(found)}" for name, found in cases.items())
     text += f"\n*Slow* is more than {times:g} own fits and {seconds:g} s: {named or 'none'}.\n"
     return text
 
