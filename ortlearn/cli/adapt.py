@@ -49,6 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="warm_start, refit or refit_both; may be repeated (default: all that are possible)",
     )
     add_max_samples(parser)
+    parser.add_argument("--max-seconds", type=float, metavar="NUMBER", help="most seconds of a warm start")
     parser.add_argument("--metric", metavar="NAME", help="metric of the gate (default: accuracy or r2)")
     parser.add_argument(
         "--minimum-gain",
@@ -102,6 +103,7 @@ def run(options: argparse.Namespace) -> dict:
         sample(options.data, options.by),
         None if options.reference is None else sample(options.reference, None),
         candidates=options.candidate,
+        parameters=None if options.max_seconds is None else {"max_seconds": options.max_seconds},
         gate=gate,
         held_out=options.held_out if tested is None else tested,
         level=options.level,

@@ -37,6 +37,11 @@ class Table:
         """Names of the features."""
         return list(self.features.columns)
 
+    @property
+    def weight_per_sample(self) -> np.ndarray:
+        """Weights, ones by default."""
+        return np.ones(len(self)) if self.weights is None else self.weights
+
     @staticmethod
     def joined(tables: Sequence[Table]) -> Table:
         """Return the samples of several tables with the same columns."""

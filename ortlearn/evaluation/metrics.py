@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from .data_files import Table
 from .predictions import Model, Predictions
 
 __all__ = ["Metrics", "metrics_of", "model_metrics", "sample_losses", "scores_of"]
@@ -50,9 +49,8 @@ def sample_losses(model: Model, labels: np.ndarray, predictions: Predictions) ->
     return (predictions.values != labels).astype(np.float64)
 
 
-def scores_of(metrics: Metrics, table: Table) -> dict[str, float]:
-    """Return the values of metrics under the weights of a table."""
-    weights = np.ones(len(table)) if table.weights is None else table.weights
+def scores_of(metrics: Metrics, weights: np.ndarray) -> dict[str, float]:
+    """Return the values of metrics under weights of the samples."""
     return {name: float(metric(weights)) for name, metric in metrics.items()}
 
 

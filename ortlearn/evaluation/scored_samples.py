@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .data_files import Table
-from .metrics import model_metrics
+from .metrics import model_metrics, scores_of
 from .predictions import Model, Predictions, match_labels
 
 __all__ = ["ScoredSamples", "scored_samples"]
@@ -29,8 +29,7 @@ class ScoredSamples:
     def scores(self, model: Model) -> dict[str, float]:
         """Return the metrics of the predictions of the first model; there must be labels."""
         assert self.labels is not None
-        metrics = model_metrics(model, self.labels, self.predictions[0])
-        return {name: metric(self.weights) for name, metric in metrics.items()}
+        return scores_of(model_metrics(model, self.labels, self.predictions[0]), self.weights)
 
 
 def scored_samples(parts: Iterable[Table], models: Sequence[Model], label: str | None) -> ScoredSamples:
@@ -44,7 +43,7 @@ def scored_samples(parts: Iterable[Table], models: Sequence[Model], label: str |
                 if labels[-1].tolist() != match_labels(part.labels, model, label).tolist():
                     paths = f"{models[0].path} and {model.path}"
                     raise ValueError(f"{paths} differ in the type of their classes.")
-        weights.append(np.ones(len(part)) if part.weights is None else part.weights)
+        weights.append(part.weight_per_sample)
         if part.groups is not None:  # one object for all samples of a group
             groups += [known.setdefault(text, text) for text in part.groups.tolist()]
         for found, model in zip(predictions, models, strict=True):

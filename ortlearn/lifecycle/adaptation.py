@@ -181,7 +181,7 @@ def _drift(model: Model, reference: Table, new: Table, level: float, random_stat
     """Return the differences between reference and new samples."""
     predictions = [model.predict(table) for table in (reference, new)]
     scores = {
-        name: scores_of(model_metrics(model, labels_of(table, model), found), table)
+        name: scores_of(model_metrics(model, labels_of(table, model), found), table.weight_per_sample)
         for name, table, found in zip(("reference", "new"), (reference, new), predictions, strict=True)
         if table.labels is not None
     }

@@ -95,7 +95,7 @@ class Gate:
         metrics = [self._metrics(old, labels, found) for found in predictions]
         name = self._name(old, metrics[0])
         bootstrap = Bootstrap(self.resamples, self.level, seed)
-        weights = np.ones(len(held_out)) if held_out.weights is None else held_out.weights
+        weights = held_out.weight_per_sample
         scores = bootstrap.compare(metrics[0], metrics[1], weights)
         groups = self._groups(name, old, labels, predictions, held_out, bootstrap)
         seconds = [_seconds(model, held_out) for model in models]
@@ -160,7 +160,7 @@ class Gate:
             rows = np.flatnonzero(table.groups == group)
             if len(rows) < FEWEST_SAMPLES:
                 continue
-            weights = np.ones(len(rows)) if table.weights is None else table.weights[rows]
+            weights = table.weight_per_sample[rows]
             values = [
                 self._metrics(model, labels[rows], found.take(rows))[name](weights) for found in predictions
             ]

@@ -67,11 +67,10 @@ def _fitted(model: Model, tables: list[Table], name: str, parameters: Mapping[st
     parts = [model.features(table) for table in tables]
     X = pd.concat(parts, ignore_index=True) if hasattr(parts[0], "iloc") else np.concatenate(parts)
     y = np.concatenate([labels_of(table, model) for table in tables])
-    weights = [np.ones(len(table)) if table.weights is None else table.weights for table in tables]
-    weighted = any(table.weights is not None for table in tables) and has_fit_parameter(
-        estimator, "sample_weight"
-    )
-    estimator.fit(X, y, **({"sample_weight": np.concatenate(weights)} if weighted else {}))
+    options = {}
+    if any(table.weights is not None for table in tables) and has_fit_parameter(estimator, "sample_weight"):
+        options["sample_weight"] = np.concatenate([table.weight_per_sample for table in tables])
+    estimator.fit(X, y, **options)
     return Trained(estimator, name, model.column_names)
 
 
@@ -126,7 +125,7 @@ def choose_kind(
     random_state = np.random.RandomState(parameters.get("random_state"))
     for train, test in folds(classes, len(new), random_state):
         part, left_out = new.take(train), new.take(test)
-        weights.append(np.ones(len(test)) if left_out.weights is None else left_out.weights)
+        weights.append(left_out.weight_per_sample)
         models = [model, *(retrained(kind, model, part, reference, parameters) for kind in kinds)]
         for row, found in zip(rows, models, strict=True):
             row.append(_losses(found, left_out, labels[test]))

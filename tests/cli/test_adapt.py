@@ -50,6 +50,9 @@ def test_exit_statuses(run, months):
     refused = run(*arguments, months / "new.csv", *options, "--max-bytes", "10")
     assert (refused.status, refused.out.split(":")[0]) == (4, "refused")
     assert "bytes, more than 10" in refused.out
+    options = ("--label", "label", "--candidate", "warm_start", "--max-seconds", "1e-9")
+    ended = run(*arguments, months / "new.csv", *options)
+    assert ended.status == 3 and "The training ended after max_seconds=1e-09" in ended.err
 
 
 @pytest.mark.slow
