@@ -37,3 +37,9 @@ def test_a_case_and_its_results():
 def test_intervals_of_gains():
     assert page.Result("a", "new", [-0.03, -0.03, -0.03]).highest == pytest.approx(-0.03)
     assert page.Result("a", "new", [-0.2, 0.2]).highest > 0
+
+
+def test_losses_that_are_not_repeated():
+    assert page.Result("a", "new", [-0.2, 0.0, 0.0]).repeats() == [0.0, 0.0]
+    assert page.Result("a", "new", [-0.2, -0.2, -0.2]).repeats() == [-0.2] * 3
+    assert not page.Result("a", "new", [0.0, 0.0, 0.0]).repeats()
