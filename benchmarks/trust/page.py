@@ -135,27 +135,24 @@ HEAD = (
 )
 TEXT = """# Trust: default parameters for every estimator
 
-After this page you know how far the default parameters of ortlearn can be trusted for each classifier
-and regressor of scikit-learn, XGBoost, LightGBM and CatBoost: what a fit from fresh weights and a warm
-start gain or lose against the estimator's own fit, and in which cases they lose most.
+What a fit with default parameters, from fresh weights or from those of a fitted model, gains or loses against
+the own fit of each classifier and regressor of scikit-learn, XGBoost, LightGBM and CatBoost.
 
 ## Measurement
 
 `python -m benchmarks.trust --splits 20 --write FILE` trains every estimator that has trainable weights,
-with default parameters only, and `--page FILE` writes this page. A *case* is a data set, raw or
-standardised features, and an estimator; trees have raw features only. It has at most 200 samples for the
-first fit, 100 new ones, and 300 for the test. The *gain* is the test score (the estimator's own `score`)
-minus that of the fitted scikit-learn model on the same test samples, a mean over splits. After a drift,
-half of the features have moved and the labels depend on the first feature in another way.
+and `--page FILE` writes this page. A *case* is a data set, raw or standardised features, and an estimator;
+trees have raw features only. It has at most 200 samples for the first fit, 100 new ones, and 300 for the
+test. The *gain* is the test score minus that of the fitted model on the same samples, a mean over splits.
+After a drift, half of the features have moved and the labels depend on the first feature in another way.
 
 *Worse for sure* counts cases whose 95 % interval lies below -0.02. *Repeated* is the mean gain in one split
-of the cases that lose more than 0.01 in the mean of their other splits: near zero, the losses are chance.
-*Slow* are fits that take more processor time than five fits of the estimator and than one second. Mean
-gains are limited to -1 and 1 per case.
+of cases that lose more than 0.01 in the mean of their others: near zero, the losses are chance. *Slow* fits
+take more processor time than five own fits and than one second. Gains are limited to -1 and 1.
 
-The defaults were chosen with the data sets {chosen}, and with other splits. Of the others
+The defaults were chosen with {chosen}, in other splits. Of the others
 ({others}), friedman2 and noisy were looked at for
-single questions: the recognition of samples of the fit, and SVC.
+single questions.
 
 ### All data sets
 
@@ -189,8 +186,6 @@ Errors:
 REASONS = """Known reasons:
 
 - *Networks*: a tenth of the samples decides when to stop, 20 of 200 here.
-- *Warm starts on new samples of the same kind*: on 50 to 100 samples, one standard error is exceeded by
-  chance.
 - *CategoricalNB*: new samples have categories that the model, and scikit-learn, do not know."""
 
 
