@@ -210,7 +210,20 @@ class BasePenalty(CheckedParameters):
         return copy.deepcopy(self).set_params(weights=choose(self.weights))
 
     def with_inputs(self, prefix: str) -> tuple[BasePenalty, dict[str, float]]:
-        """Return the penalty with names of scalars instead of its strengths, and their values by name."""
+        """Return the penalty with names of scalars instead of its strengths, and their values.
+
+        Parameters
+        ----------
+        prefix : str
+            Beginning of the names.
+
+        Returns
+        -------
+        penalty : BasePenalty
+            Copy whose strengths are names; a strength of zero stays a number.
+        values : dict of str to float
+            Strengths by name.
+        """
         values = {name: float(getattr(self, name)) for name in self.strengths}
         named = copy.copy(self)
         for name, value in values.items():

@@ -153,7 +153,15 @@ class TrainingTask:
         return replace(self, **parts, **fields_of_parts)
 
     def with_strengths_as_inputs(self) -> tuple[TrainingTask, dict[str, np.ndarray]]:
-        """Return the task with strengths of the penalty as inputs of its graphs, and their values."""
+        """Return the task with strengths of the penalty as inputs of its graphs, and their values.
+
+        Returns
+        -------
+        task : TrainingTask
+            Copy of the task.
+        values : dict of str to ndarray
+            Scalars by the names of the inputs.
+        """
         penalty, values = self.objective.penalty.with_inputs("ortlearn_strength")
         own = {name: np.asarray(value, dtype=self.graph.dtype) for name, value in values.items()}
         return self.changed(penalty=penalty, strengths=tuple(own)), own
