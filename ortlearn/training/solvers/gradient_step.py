@@ -52,10 +52,12 @@ class GradientStep(BaseStep):
     #: Approximate bytes of sparse samples, and maximum bytes of activations, of one call.
     chunk_bytes, max_activations = CHUNK_BYTES, MAX_ACTIVATIONS
 
+    _shapes: list[tuple[int, ...]] | None  # of the samples for which the number per call is known
+
     def build(self) -> list[Carried]:
         """Return the weights, with their gradients as results."""
         _check_task(self.task)
-        self._trained, self._shapes = self.task, list[tuple[int, ...]]()
+        self._trained, self._shapes = self.task, None
         return [Carried(name, None, name, f"{name}_grad") for name in self.task.graph.weights]
 
     def _compiled(self, rounded: bool) -> tuple[StepGraph, Any]:
