@@ -46,6 +46,8 @@ class Compressed:
         What was done to each layer or part, and the reason where nothing was.
     facts : dict
         More numbers, such as the fidelity of a student.
+    timed : sequence of tuple
+        Files and their samples for ``seconds``, the new file last.
     """
 
     onnx: ModelProto

@@ -157,7 +157,7 @@ def test_csv_file_is_parsed_once(tmp_path):
     frame.to_csv(path, index=False)
     parts = FrameParts(str(path), ",", ())
     path.unlink()
-    copy = parts._copies._path
+    copy = parts._copies._file.path
     for _ in range(2):
         pd.testing.assert_frame_equal(pd.concat(parts), frame, check_index_type=False)
     del parts
