@@ -222,9 +222,7 @@ def write_page(paths: Iterable[Path]) -> None:
         n_worst=len(low),
         n_slow=len(slow),
         reasons=REASONS,
-        slow="\n".join(
-            "| {} | {} | {} | {} |".format(*_row(own)[:2], *_row(own)[-2:]) for own in slow[:MOST]
-        ),
+        slow="\n".join("| {0} | {1} | {5} | {6} |".format(*_row(own)) for own in slow[:MOST]),
         errors="\n".join(errors) or "None.",
     )
     PAGE.write_text(text)

@@ -109,14 +109,12 @@ class CarriedBuffers:
             value.update_inplace(np.asarray(_stored(item, values[item.weight, item.state]), order="C"))
 
     def load(self, weights: Mapping[str, np.ndarray]) -> None:
-        """Replace the weights of the current copy; on the CPU the tensors share the memory of arrays."""
-        for item, own, value in zip(
-            self.carried, self._arrays[self.current], self.values[self.current], strict=True
-        ):
-            if self._device.is_cpu:
+        """Replace the weights of the current copy, of a step that carries nothing else."""
+        if self._device.is_cpu:  # the tensors share the memory of the arrays
+            for item, own in zip(self.carried, self._arrays[self.current], strict=True):
                 own[...] = weights[item.weight]
-            else:
-                value.update_inplace(weights[item.weight])
+            return
+        self.write({(name, None): array for name, array in weights.items()})
 
     def written(self) -> list[np.ndarray]:
         """Return the arrays that the last call wrote, which the next one overwrites."""
