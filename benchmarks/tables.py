@@ -65,13 +65,15 @@ class Table:
 
 
 def write_tables(page: Path, tables: list[Table]) -> Path:
-    """Write the file of all results beside a page."""
-    cells = [
-        (each.section, each.title, number, title, cell)
-        for each in tables
-        for number, row in enumerate(each.rows, 1)
-        for title, cell in zip(each.header, row, strict=True)
-    ]
+    """Write the file of all results beside a page; row 0 of a table has its title."""
+    cells: list[tuple[str, int, int, str, str]] = []
+    for place, each in enumerate(tables, 1):
+        cells.append((each.section, place, 0, "title", each.title))
+        cells += [
+            (each.section, place, number, title, cell)
+            for number, row in enumerate(each.rows, 1)
+            for title, cell in zip(each.header, row, strict=True)
+        ]
     return write_beside(page, TITLES, cells)
 
 
@@ -83,8 +85,8 @@ def read_tables(path: Path) -> list[Table]:
             rows = found.setdefault((cell["section"], cell["table"]), {})
             rows.setdefault(cell["row"], {})[cell["column"]] = cell["value"]
     return [
-        Table(*key, list(rows["1"]), [list(row.values()) for row in rows.values()])
-        for key, rows in found.items()
+        Table(section, title["title"], list(rows[0]), [list(row.values()) for row in rows])
+        for (section, _), (title, *rows) in ((key, found[key].values()) for key in found)
     ]
 
 
