@@ -12,6 +12,8 @@ DOCS = Path(__file__).parent
 #: A comment below a limit: title, files to start from, first step.
 _MARK = re.compile(r"<!-- good first issue: ([^|]+)\s\| ([^|]+)\s\| ([^|]+?) -->")
 
+_COMMENT = re.compile(r"\s*<!--.*?-->", re.S)
+
 
 class FirstIssue(NamedTuple):
     """A limit that is a good first issue."""
@@ -28,7 +30,7 @@ def find_issues(text: str) -> list[FirstIssue]:
     found = []
     for mark in _MARK.finditer(text):
         title, files, step = (" ".join(part.split()) for part in mark.groups())
-        before = text[: mark.start()]
+        before = _COMMENT.sub("", text[: mark.start()])
         section = re.findall(r"^#{2,3} (.+)$", before, re.MULTILINE)[-1]
         limit = re.split(r"\n\n|\n(?=- )", before.rstrip())[-1].removeprefix("- ")
         found.append(FirstIssue(title, section, " ".join(limit.split()), files.split(", "), step))

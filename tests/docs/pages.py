@@ -1,6 +1,6 @@
 """Parse documentation pages: headings, links, pictures, tables, tables of contents.
 
-``python -m tests.docs.pages`` prints the number of words of each page.
+``python -m tests.docs.pages`` prints the numbers of words of each page: in all, and in prose.
 """
 
 from __future__ import annotations
@@ -65,6 +65,10 @@ class Page:
         """Return the number of words, without blocks of code, tables, comments and targets of links."""
         text = _COMMENT.sub("", _TABLE.sub("", self.prose))
         return len(_WORD.findall(_LINK.sub(r"\g<text>", text)))
+
+    def all_words(self) -> int:
+        """Return the number of words, with code and tables, without comments."""
+        return len(_WORD.findall(_LINK.sub(r"\g<text>", _COMMENT.sub("", self.text))))
 
     def code(self) -> list[str]:
         """Return the pieces of inline code."""
@@ -174,10 +178,11 @@ def each(some: list[Page]) -> Callable:
 
 
 def print_words() -> None:
-    """Print the number of words of each page, the longest first, and their sum."""
-    counts = sorted(((page.words(), page.name) for page in pages()), reverse=True)
-    for number, name in [*counts, (sum(number for number, _ in counts), "all pages")]:
-        print(f"{number:7,}  {name}")
+    """Print the numbers of words of each page, in prose and in all, the longest first, and their sums."""
+    counts = sorted(((page.all_words(), page.words(), page.name) for page in pages()), reverse=True)
+    together, prose, _ = zip(*counts, strict=True)
+    for number, in_prose, name in [*counts, (sum(together), sum(prose), "all pages")]:
+        print(f"{number:7,} {in_prose:7,}  {name}")
 
 
 if __name__ == "__main__":
