@@ -48,9 +48,7 @@ def learning_rate_facts(learning_rate: BaseLearningRate) -> Iterator[str]:
     kept = [f"`{key}`{'' if v.shape == weight.shape else ' (a scalar)'}" for key, v in state.items()]
     yield f"State per weight: {', '.join(kept) or 'none'}."
     scale = learning_rate.proximal_scale
-    if scale is None:
-        yield "Proximal steps of penalties are not supported, except projections."
-    else:
+    if scale is not None:
         times = "" if scale == 1 else f" times {scale:g}"
         yield f"Proximal steps of penalties have the length of the rate{times}."
 
@@ -113,9 +111,7 @@ def _path(learning_rate: BaseLearningRate, rate: float) -> np.ndarray | None:
 
 def schedule_facts(schedule: BaseSchedule) -> Iterator[str]:
     """Yield what a schedule looks at, in sentences."""
-    if schedule.start() is None:
-        yield "The rate depends on the epoch number only."
-    else:
+    if schedule.start() is not None:
         yield "The rate depends on the training losses too."
     if schedule.shared:
         names = ", ".join(f"`{name}`" for name in schedule.shared)

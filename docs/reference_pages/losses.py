@@ -20,13 +20,11 @@ def loss_facts(loss: BaseLoss) -> Iterator[str]:
     """Yield what a loss is for, in sentences."""
     if loss.tasks != {"regression"}:
         yield f"Tasks: {', '.join(sorted(loss.tasks))}."
-    if "regression" in loss.tasks:
+    if "regression" in loss.tasks and (str(loss.domain), loss.link) != ("(-inf, inf)", "identity"):
         yield f"Regression: labels in `{loss.domain}`, link {loss.link}."
     if "classification" in loss.tasks:
-        several = "class numbers with one softmax" if loss.integer_labels else "one-vs-rest"
-        yield f"Classification: one score for two classes; {several} for more."
-    if "multilabel" in loss.tasks:
-        yield "Multilabel: 0 or 1 per score, losses summed."
+        several = "one softmax" if loss.integer_labels else "one-vs-rest"
+        yield f"More than two classes: {several}."
     if "unsupervised" in loss.tasks:
         yield "Also for models that are trained without labels."
     if loss.kinks:

@@ -28,6 +28,8 @@ PICTURES = "images/reference"
 #: Whose plugins are on the pages that are committed.
 OURS = ("ortlearn",)
 DESCRIBED = "The [pages of the classes](index.md) describe the parameters, and name sources."
+#: Parameters of every update and their defaults, described once on their page.
+SHARED = {("learning_rate", "'constant'"), ("alpha", "0.0001"), ("power_t", "0.25"), ("schedule", "None")}
 MADE = (
     "`python -m ortlearn.plugins` lists all installed plugins. `make docs` generates this page from "
     "docstrings and from the graphs of the plugins."
@@ -56,7 +58,9 @@ KINDS = (
         loss_facts,
         loss_picture,
         "The pictures show the loss of a sample and its gradient as functions of the raw score of the model: "
-        "the prediction f of a regression, its logarithm z with a log link, the score z of a class.",
+        "the prediction f of a regression, its logarithm z with a log link, the score z of a class. Labels of a "
+        "regression are any numbers, and the link is the identity, unless stated. Two classes have one score; "
+        "of several labels, each is 0 or 1, and their losses are summed.",
     ),
     Kind(
         plugins.PENALTIES,
@@ -80,7 +84,9 @@ KINDS = (
         learning_rate_picture,
         "g is the gradient of the objective. The pictures show 100 steps on a quadratic of two weights with "
         "curvatures 1 and 25, at the constant rate of 0.001, 0.003, ..., 10 with the lowest mean loss. The "
-        "results do not carry over to other objectives.",
+        "results do not carry over to other objectives. Each update also takes the name of its schedule "
+        '(`learning_rate="constant"`) with `alpha` and `power_t`, or an object `schedule`. Proximal steps of '
+        "penalties are only supported where stated; projections always are.",
     ),
     Kind(
         plugins.SCHEDULES,
@@ -91,7 +97,8 @@ KINDS = (
         schedule_facts,
         schedule_picture,
         "The pictures show the rate over 100 epochs for `eta0=1` and the default parameters. Schedules that "
-        "depend on the loss receive losses that decrease for 30 epochs and are constant afterwards.",
+        "depend on the training loss, as stated, receive losses that decrease for 30 epochs and are constant "
+        "afterwards; the others depend on the epoch number only.",
     ),
 )
 
@@ -164,7 +171,9 @@ def _section(kind: Kind, entry: Entry) -> list[str]:
     doc = parse_docstring(cls)
     also = f", also named {', '.join(f'`{name}`' for name in entry.names[1:])}" if entry.names[1:] else ""
     origin = "" if cls.__module__.startswith("ortlearn.") else f", from {entry.owner}"
-    given = ", ".join(f"{p.name}={p.default}" if p.default else p.name for p in doc.parameters)
+    left_out = SHARED if kind.group == plugins.LEARNING_RATES else ()
+    shown = [p for p in doc.parameters if (p.name, p.default) not in left_out]
+    given = ", ".join(f"{p.name}={p.default}" if p.default else p.name for p in shown)
     facts = [f"`{_public_path(cls)}({given})`{also}{origin}.", *kind.facts(entry.plugin)]
     return [f"## {entry.names[0]}", doc.text, "\n".join(f"- {fact}" for fact in facts)]
 
