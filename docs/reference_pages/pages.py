@@ -58,9 +58,9 @@ KINDS = (
         loss_facts,
         loss_picture,
         "The pictures show the loss of a sample and its gradient as functions of the raw score of the model: "
-        "the prediction f of a regression, its logarithm z with a log link, the score z of a class. Labels of a "
-        "regression are any numbers, and the link is the identity, unless stated. Two classes have one score; "
-        "of several labels, each is 0 or 1, and their losses are summed.",
+        "the prediction f of a regression, its logarithm z with a log link, the score z of a class. "
+        "Labels of a regression are any numbers, and the link is the identity, unless stated. Two classes "
+        "have one score; of several labels, each is 0 or 1, and their losses are summed.",
     ),
     Kind(
         plugins.PENALTIES,
