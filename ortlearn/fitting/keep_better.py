@@ -15,7 +15,6 @@ from ..comparison.evidence import best_of, bounded, choose
 from ..comparison.measures import MANY_SAMPLES, Losses, Measure, Part, Weights, folds, weights_of
 from ..data.samples import Data
 from ..inference.running import LiveInference
-from ..inference.score_runner import ScoreRunner
 from ..learning_rates import LearningRateLBFGS
 from ..models.registry import definition_or_default, inner_part
 from ..preprocessing.initial_fit import fit_clone, is_fitted
@@ -26,9 +25,8 @@ from ..runtime.checked_sessions import open_session
 from ..training.graphs.objective import penalty_graph
 from ..training.graphs.task import TrainingTask
 from ..training.state import TrainingState
-from .leaves.unseen_members import of_unseen_members
 from .start import Start, new_start, with_anchor
-from .validation import BaseValidation
+from .validation import BaseValidation, evaluator
 
 __all__ = ["is_seen", "keep_better"]
 
@@ -81,13 +79,7 @@ def _is_undecided(
 
 def _mean_loss(configuration: Configuration, start: Start) -> Callable[[Weights], float]:
     """Return the function of weights that computes the mean loss of all samples."""
-    problem, data = start.problem, start.data
-    if data.members is not None:
-        unseen = ScoreRunner(of_unseen_members(problem, problem.task(False), data), configuration.runtime)
-        return lambda weights: float(
-            np.average(unseen.losses(unseen.scores(weights, data), data), weights=data.sample_weight)
-        )
-    runner = LiveInference(problem, problem.trainable.model, configuration.runtime)
+    runner = evaluator(configuration, start.problem, start.data)
     return lambda weights: start.samples.mean_loss(runner.with_weights(weights))
 
 

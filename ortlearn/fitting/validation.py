@@ -12,8 +12,8 @@ import numpy as np
 from ..data.checksums import array_text
 from ..data.samples import Data
 from ..data.source_features import SourceFeatures
+from ..inference.fixed_inference import FixedInference
 from ..inference.running import LiveInference
-from ..inference.score_runner import ScoreRunner
 from ..preprocessing.columns import count_samples
 from ..problem.configuration import Configuration
 from ..problem.input_validation import InputFeatures
@@ -30,7 +30,7 @@ from .leaves.unseen_members import of_unseen_members, with_members
 from .scoring import takes_weights
 from .start import Start, labelled
 
-__all__ = ["BaseValidation", "Validation"]
+__all__ = ["BaseValidation", "Validation", "evaluator"]
 
 #: Function of an estimator, X, y and sample_weight.
 Scorer = Callable[..., float]
@@ -76,13 +76,10 @@ class Validation(BaseValidation):
         data: Data,
         as_estimator: Callable[[FittedModel], Any],
     ):
-        self._configuration, model = configuration, problem.trainable.model
-        self._runner = LiveInference(problem, model, configuration.runtime)
+        self._configuration, self._runner = configuration, evaluator(configuration, problem, data)
         self.samples, self.data, self.n_samples = samples, data, data.X.shape[0]
         self._live = FittedModel(problem, features, TrainingState(), inference=self._runner)
         self._estimator, self._as_estimator, self._problem = as_estimator(self._live), as_estimator, problem
-        task = of_unseen_members(problem, problem.task(False), data)
-        self._unseen = None if data.members is None else ScoreRunner(task, configuration.runtime)
         self._score = _scorer(configuration.stopping.scoring, self._estimator, problem, samples)
 
     @classmethod
@@ -124,24 +121,15 @@ class Validation(BaseValidation):
     def loss(self, weights: Mapping[str, np.ndarray]) -> float:
         """Return the mean loss of the model with given weights."""
         self._runner.weights = weights  # for the score, too
-        if self._unseen is not None:
-            return float(np.average(self._of_unseen(weights), weights=self.data.sample_weight))
         return self._runner.mean_loss(self.data.X, self.data.y, self.data.sample_weight)
 
     def losses(self, weights: Mapping[str, np.ndarray]) -> np.ndarray | None:
         """Return the loss of each sample; None for a graph with its own loss, or with a loss per position."""
         if self._runner.problem.loss is None:
             return None
-        if self._unseen is not None:
-            return self._of_unseen(weights)
         self._runner.weights = weights
         losses = self._runner.losses(self.data.X, self.data.y)
         return losses.astype(np.float64) if losses.ndim == 1 else None
-
-    def _of_unseen(self, weights: Mapping[str, np.ndarray]) -> np.ndarray:
-        """Return the losses of samples by the members of an ensemble that have not seen them."""
-        assert self._unseen is not None
-        return self._unseen.losses(self._unseen.scores(weights, self.data), self.data).astype(np.float64)
 
     def _written(self, weights: Mapping[str, np.ndarray]) -> Any:
         """Return the estimator with given weights, for scores of ``to_sklearn()``."""
@@ -155,6 +143,15 @@ class Validation(BaseValidation):
         estimator = self._written(weights) if self._problem.has_own_score else self._estimator
         options = {} if samples.sample_weight is None else {"sample_weight": samples.sample_weight}
         return float(self._score(estimator, samples.X, samples.y, **options))
+
+
+def evaluator(configuration: Configuration, problem: Problem, data: Data) -> LiveInference:
+    """Return the inference that evaluates weights on samples, by the members that have not seen them."""
+    model, runtime, loss = problem.trainable.model, configuration.runtime, problem.loss
+    if isinstance(data.X, SourceFeatures) or loss is None or loss.in_python:
+        return LiveInference(problem, model, runtime)
+    task = of_unseen_members(problem, problem.task(False, evaluates=True), data)
+    return FixedInference(problem, model, runtime, task, data, configuration.precompute)
 
 
 def _scorer(scoring: Any, estimator: Any, problem: Problem, samples: Samples) -> Scorer | None:

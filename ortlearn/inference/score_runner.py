@@ -9,7 +9,7 @@ import numpy as np
 from ..data.samples import Data
 from ..graphs import extract_model
 from ..problem.configuration import Runtime
-from ..runtime.buffers import sample_bytes, take_samples
+from ..runtime.buffers import dense_samples, sample_bytes
 from ..runtime.checked_sessions import open_session
 from ..runtime.errors import runtime_errors
 from ..training.graphs.objective import sample_loss_graph
@@ -44,15 +44,19 @@ class ScoreRunner:
             size = min(size, max(1, CHUNK_BYTES // sample_bytes(features.values())))
         scores = []
         for start in range(0, len(data), size):
-            samples = np.arange(start, min(start + size, len(data)))
-            chunk = {name: take_samples(array, samples) for name, array in features.items()}
+            part = slice(start, start + size)
+            chunk = {name: dense_samples(array[part]) for name, array in features.items()}
             scores.append(self._scores.run(None, own | chunk)[0])
         return np.concatenate(scores)
 
     @runtime_errors()
+    def losses_of(self, scores: np.ndarray, labels: np.ndarray) -> np.ndarray:
+        """Return the loss of each sample, or of its positions, of shape (n, positions)."""
+        return self._losses.run(None, {self._score: scores, self._label: labels})[0]
+
     def losses(self, scores: np.ndarray, data: Data) -> np.ndarray:
         """Return the loss of each sample, averaged over positions."""
-        losses = self._losses.run(None, {self._score: scores, self._label: data.y})[0]
+        losses = self.losses_of(scores, data.y)
         if losses.ndim == 1:
             return losses
         weights = np.ones(len(losses)) if data.sample_weight is None else data.sample_weight

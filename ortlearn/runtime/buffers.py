@@ -41,6 +41,11 @@ def sample_bytes(arrays: Iterable[Any]) -> int:
     return sum(math.prod(array.shape[1:]) * array.dtype.itemsize for array in arrays)
 
 
+def dense_samples(part: Any) -> np.ndarray:
+    """Return an array or a sparse matrix as a C-contiguous array, which may share memory."""
+    return part.toarray() if issparse(part) else np.ascontiguousarray(part)
+
+
 def take_samples(array: Any, samples: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
     """Return samples of an array or of a sparse matrix, as a C-contiguous array."""
     if issparse(array):

@@ -2,7 +2,16 @@
 
 import numpy as np
 import pytest
-from sklearn.linear_model import LinearRegression, LogisticRegression
+from scipy.sparse import csr_matrix
+from sklearn.base import is_classifier
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.ensemble import HistGradientBoostingRegressor
+from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
+from sklearn.neural_network import MLPClassifier, MLPRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from ortlearn.quiet import quiet
 
 
 @pytest.mark.parametrize(
@@ -29,3 +38,30 @@ def test_values(optimizer, cancer):
     assert alone.validation_losses_ == []
     for name, array in alone.trained_coef_.items():
         np.testing.assert_array_equal(array, model.trained_coef_[name])  # unchanged
+
+
+FIXED = {
+    "trees": HistGradientBoostingRegressor(max_iter=5, early_stopping=False),
+    "frozen scaler": make_pipeline(StandardScaler(), Ridge()),
+    "outputs": MLPRegressor(hidden_layer_sizes=(4,), max_iter=5, random_state=0),
+    "classes": MLPClassifier((4,), max_iter=5, random_state=0),
+    "calibrated": CalibratedClassifierCV(LogisticRegression(), cv=2),
+}
+
+
+@pytest.mark.parametrize("layout", [np.asarray, csr_matrix])
+@pytest.mark.parametrize("name", FIXED)
+def test_validation_equals_predictions_of_the_same_samples(name, layout, optimizer):
+    if layout is csr_matrix and name in ("trees", "frozen scaler"):
+        layout = np.asfortranarray
+    X = np.random.default_rng(0).normal(size=(90, 3)).astype(np.float32)
+    y = X @ [1.0, -2.0, 0.5] + 0.1 * X[:, 0] ** 2
+    y = np.c_[y, -y] if name == "outputs" else y > 0 if is_classifier(FIXED[name]) else y
+    options = {"learning_rate": 0.01, "max_iter": 3, "keep_better": False, "validation_every": 1}
+    trained = optimizer(FIXED[name], random_state=0, scoring=None, **options)
+    with quiet():  # of networks that scikit-learn fits for few epochs
+        trained.fit(layout(X[:60]), y[:60], X_val=layout(X[60:]), y_val=y[60:])
+    losses = trained.losses(layout(X[60:]), y[60:]).mean()
+    assert trained.validation_losses_[-1] == pytest.approx(losses, rel=1e-5)
+    assert trained.validation_scores_[-1] == pytest.approx(trained.score(layout(X[60:]), y[60:]), rel=1e-5)
+    assert len(set(trained.validation_losses_)) == 3

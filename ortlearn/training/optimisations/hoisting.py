@@ -7,12 +7,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from onnx import ModelProto, TensorProto, helper
-from scipy.sparse import csr_matrix, issparse, vstack
+from scipy.sparse import csr_matrix, vstack
 
 from ...data.samples import Data
 from ...exceptions import ConversionError
 from ...graphs import TensorType, extract_model, make_value_info, node_inputs
-from ...runtime.buffers import sample_bytes, take_samples
+from ...runtime.buffers import dense_samples, sample_bytes, take_samples
 from ...runtime.checked_sessions import open_session
 from ...runtime.devices import Device
 from ..graphs.names import SAMPLE_WEIGHT
@@ -216,7 +216,7 @@ def _run_in_chunks(session: Any, feeds: dict[str, Any], n_bytes: int, limits: Li
     size = max(1, limits.chunk // max(1, n_bytes))
     results: dict[str, Any] = {}
     for start in range(0, n_samples, size):
-        chunk = {name: _dense(array[start : start + size]) for name, array in feeds.items()}
+        chunk = {name: dense_samples(array[start : start + size]) for name, array in feeds.items()}
         for output, value in zip(outputs, session.run(outputs, chunk), strict=True):
             if start == 0:
                 sparse = _stays_sparse(value, n_samples, limits)
@@ -226,10 +226,6 @@ def _run_in_chunks(session: Any, feeds: dict[str, Any], n_bytes: int, limits: Li
             else:
                 results[output][start : start + size] = value
     return {k: vstack(v, format="csr") if isinstance(v, list) else v for k, v in results.items()}
-
-
-def _dense(part: Any) -> np.ndarray:
-    return part.toarray() if issparse(part) else np.ascontiguousarray(part)
 
 
 def _stays_sparse(value: np.ndarray, n_samples: int, limits: Limits) -> bool:
