@@ -1,9 +1,9 @@
-"""docs/coverage.md, with a row for each estimator that has limitations, and docs/coverage.csv with all."""
+"""docs/coverage.md, with a row for each limitation of estimators, and docs/coverage.csv with all of them."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from benchmarks.model_zoo.case import KINDS
@@ -67,8 +67,9 @@ def page(summary: Summary) -> str:
         if of_kind:
             lines += ["", f"## {_KINDS[kind]}", "", *_section(of_kind)]
     lines += ["", "## Not converted", "", _not_converted(summary)]
-    lines += ["", "## Not measured", "", "| estimator | reason |", "|---|---|"]
-    lines += [f"| {name} | {why} |" for name, why in NO_CASE.items() if name in estimator_classes()]
+    lines += ["", "## Not measured", "", "| estimators | reason |", "|---|---|"]
+    known = [pair for pair in NO_CASE.items() if pair[0] in estimator_classes()]
+    lines += [f"| {', '.join(names)} | {why} |" for why, names in _by_last(known)]
     lines += ["", _HOW]
     return "\n".join(lines)
 
@@ -102,9 +103,20 @@ def _section(found: Sequence[Sequence[str]]) -> list[str]:
     if complete and limited:
         lines.append("")
     if limited:
-        lines += ["| model | cases | trained | by to_sklearn | limitations |", "|---|---|---|---|---|"]
-        lines += [f"| {' | '.join([*row[1:5], _cell(row[6])])} |" for row in limited]
+        lines += ["| models | cases | trained | by to_sklearn | limitations |", "|---|---|---|---|---|"]
+        for remark, same in _by_last([row[1:5], row[6]] for row in limited):
+            names, *counts = zip(*same, strict=True)
+            sums = [str(sum(map(int, count))) for count in counts]
+            lines.append(f"| {' | '.join([', '.join(names), *sums, _cell(remark)])} |")
     return lines
+
+
+def _by_last(pairs: Iterable[Sequence[Any]]) -> Iterator[tuple[str, list[Any]]]:
+    """Yield each second part, in the order of its first occurrence, with the first parts that have it."""
+    groups: dict[str, list[Any]] = {}
+    for value, key in pairs:
+        groups.setdefault(key, []).append(value)
+    yield from groups.items()
 
 
 def _origins(variants: Mapping[str, Facts]) -> str:
