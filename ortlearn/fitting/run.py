@@ -62,10 +62,14 @@ def train(
     ``fingerprint_of`` returns, for the chosen candidate of the warm start ``warm``, the function that returns
     the fingerprint of an unfinished training; ``resumed`` is the state of a training to resume.
     """
+    candidate = None if warm is None else warm.known(configuration, start, validation)
+    if warm is not None and isinstance(candidate, KeptStart):  # samples are not prepared
+        _require_gradients(start, start.problem.task(start.data.sample_weight is not None))
+        state = candidate.train(Setting(start.state), Part(start.data))
+        return _ended(model_after(configuration, start, None, state), warm.reason, task)
     start = _with_coordinates(configuration, start, resumed)
     step, data, prepare = prepared = new_step(configuration, start)
-    candidate = None
-    if warm is not None:
+    if warm is not None and candidate is None:
         candidate = warm.chosen(configuration, start, prepared, settings, validation)
     estimates = None
     if candidate is None and not configuration.warm_start:
@@ -113,10 +117,14 @@ def train(
         state, reason = keep_better(configuration, start, state, validation, (step.task, data))
     state = with_monotonic_leaves(start.problem, state)
     model = model_after(configuration, start, kept, state)
-    model = model if candidate is None else candidate.completed(setting, model)
+    step.release()
+    return _ended(model if candidate is None else candidate.completed(setting, model), reason, task)
+
+
+def _ended(model: FittedModel, reason: str, task: FitTask | None) -> FittedModel:
+    """Warn if the start was kept, for a reason; return the model."""
     if model.state.start_kept and reason:
         warn_user(START_KEPT.format(reason), StartKeptWarning)
-    step.release()
     if task is not None:
         task.end(model)
     return model
@@ -182,16 +190,21 @@ class Preparation:
         return self.task.inputs(self(data))
 
 
+def _require_gradients(start: Start, task: TrainingTask) -> None:
+    """Raise an error if a trained weight has no gradient."""
+    graph, loss = task.graph, task.objective.loss
+    if loss is None or not loss.in_python:
+        score, names = None if loss is None else graph.output, start.problem.trainable.original_names
+        require_gradients(objective_graph(task), OBJECTIVE, graph.learned, graph.origin, names, score)
+
+
 def new_step(configuration: Configuration, start: Start) -> tuple[Any, Data, Preparation]:
     """Return the training step, the prepared samples, and the preparation of other samples."""
     task, prefix = _task(configuration, start)
     prepare = Preparation(task, prefix, start.state.coordinates)
     task = task if prepare.coordinates is None else prepare.coordinates.of_points(task)
     data = prepare(start.data)
-    graph, loss = task.graph, task.objective.loss
-    if loss is None or not loss.in_python:
-        score, names = None if loss is None else graph.output, start.problem.trainable.original_names
-        require_gradients(objective_graph(task), OBJECTIVE, graph.learned, graph.origin, names, score)
+    _require_gradients(start, task)
     step = start.samples.new_step(configuration.runtime, task, prepare)
     return step, data, prepare
 

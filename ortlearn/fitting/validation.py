@@ -22,6 +22,7 @@ from ..problem.problem import Problem
 from ..problem.samples import Samples, check_lengths
 from ..targets.encoding import check_labels
 from ..targets.label_errors import check_validation_classes
+from ..training.graphs.sparse_products import stays_sparse
 from ..training.settings import Measured
 from ..training.state import TrainingState
 from .fingerprint_texts import arrays_text
@@ -148,7 +149,8 @@ class Validation(BaseValidation):
 def evaluator(configuration: Configuration, problem: Problem, data: Data) -> LiveInference:
     """Return the inference that evaluates weights on samples, by the members that have not seen them."""
     model, runtime, loss = problem.trainable.model, configuration.runtime, problem.loss
-    if isinstance(data.X, SourceFeatures) or loss is None or loss.in_python:
+    reads_entries = data.members is None and stays_sparse(data.X)
+    if reads_entries or isinstance(data.X, SourceFeatures) or loss is None or loss.in_python:
         return LiveInference(problem, model, runtime)
     task = of_unseen_members(problem, problem.task(False, evaluates=True), data)
     return FixedInference(problem, model, runtime, task, data, configuration.precompute)

@@ -73,6 +73,15 @@ class WarmStart:
     # Why the start is kept; empty if that needs no warning.
     reason: str = "held-out samples do not show an improvement, or none can be held out"
 
+    def known(
+        self, configuration: Configuration, start: Start, validation: Validation | None
+    ) -> Candidate | None:
+        """Return the candidate if none are compared."""
+        if self.candidate is None and validation is None:
+            if len(start.data) < 2 or _contains_training_samples(configuration, start):
+                return KeptStart()
+        return self.candidate
+
     def chosen(
         self,
         configuration: Configuration,
@@ -83,10 +92,6 @@ class WarmStart:
     ) -> Candidate:
         """Return the candidate with the lowest loss on validation samples."""
         step, data, prepare = prepared
-        if self.candidate is not None:
-            return self.candidate
-        if validation is None and (len(data) < 2 or _contains_training_samples(configuration, start)):
-            return KeptStart()
         classes, numbers, given = start.problem.encoder.class_indices(data.y), [], None
         if validation is None:
             numbers = list(folds(classes, len(data), self.random_state))
