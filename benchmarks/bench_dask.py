@@ -28,7 +28,7 @@ __all__ = ["costs_of", "page_part", "plans_table", "rounds_table"]
 
 #: Load average above which two processes are not compared with one.
 CALM = 1.0
-#: Trainings to estimate: rows, columns, layers, numbers of workers.
+#: Trainings to estimate: samples, columns, layers, numbers of workers.
 PLANS = (
     (1e7, 100, (100, 50), (2, 16, 64, 256)),
     (1e9, 100, (100, 50), (2, 64, 1024, 4096)),
@@ -93,10 +93,10 @@ def plans_table(costs: Costs) -> str:
 def costs_of(times: Times) -> Costs:
     """Return costs fitted to measured times."""
     counts, sizes, seconds = zip(*times.rounds, strict=True)
-    columns, weights, of_row = zip(*times.rows, strict=True)
+    columns, weights, of_sample = zip(*times.samples, strict=True)
     # If other programs use the second core, two processes are not faster.
     efficiency = min(1.0, min(times.one) / min(times.two) / 2) if times.load < CALM else 1.0
-    return Costs(fit_rounds(counts, sizes, seconds), fit_samples(columns, weights, of_row), efficiency)
+    return Costs(fit_rounds(counts, sizes, seconds), fit_samples(columns, weights, of_sample), efficiency)
 
 
 def ratio_text(times: Times) -> str:
@@ -121,8 +121,8 @@ def page_part(times: Times, day: str) -> str:
     """Return the tables with their titles."""
     costs = costs_of(times)
     fixed, per_shard, per_byte = (1e3 * term for term in costs.rounds.terms)
-    constant, per_column, per_weight = (1e6 * term for term in costs.rows.terms)
-    rows = [[f"{columns:,}", f"{weights:,}", number(1e6 * s)] for columns, weights, s in times.rows]
+    constant, per_column, per_weight = (1e6 * term for term in costs.samples.terms)
+    rows = [[f"{columns:,}", f"{weights:,}", number(1e6 * s)] for columns, weights, s in times.samples]
     return "\n\n".join(
         [
             f"Measured on {day}: {describe()}, load average {times.load:.1f} before it, two worker processes "
@@ -134,7 +134,7 @@ def page_part(times: Times, day: str) -> str:
             f"Microseconds of a sample of a pass, one thread, Adam, batches of {BATCH}:",
             table(["columns", "weights", "µs"], rows),
             f"A sum of {constant:.2f} µs, {1e3 * per_column:.2f} ns for each column and "
-            f"{1e3 * per_weight:.3f} ns for each weight is within {100 * costs.rows.error:.0f} % of them.",
+            f"{1e3 * per_weight:.3f} ns for each weight is within {100 * costs.samples.error:.0f} % of them.",
             "A pass with one average and one shard a worker, by the model (computed, not measured):",
             plans_table(costs),
         ]

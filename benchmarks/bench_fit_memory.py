@@ -40,8 +40,8 @@ WAYS = {
     "float32 memory map, StandardScaler in front, fitted before": "map scaler fitted",
     "the same, precompute=False": "map scaler fitted each",
     "the same, scaler fitted by fit": "map scaler",
-    "float32 memory map, chunks of 50,000 rows by partial_fit": "map chunks",
-    "CSR matrix, a tenth of the rows, ten times the columns, 1 % not zero": "sparse",
+    "float32 memory map, chunks of 50,000 samples by partial_fit": "map chunks",
+    "CSR matrix, a tenth of the samples, ten times the columns, 1 % not zero": "sparse",
 }
 
 
@@ -74,11 +74,11 @@ class Peak:
 def write_samples(path: Path, n_samples: int, dtype: str) -> None:
     """Write random samples to a file, in parts of 10,000 samples."""
     rng = np.random.default_rng(0)
-    rows = np.lib.format.open_memmap(path, mode="w+", dtype=dtype, shape=(n_samples, N_FEATURES))
+    X = np.lib.format.open_memmap(path, mode="w+", dtype=dtype, shape=(n_samples, N_FEATURES))
     for start in range(0, n_samples, 10_000):
-        part = rows[start : start + 10_000]
+        part = X[start : start + 10_000]
         part[:] = rng.standard_normal(part.shape)
-    rows.flush()
+    X.flush()
 
 
 def measure(way: str, n_samples: int, folder: str) -> None:
@@ -104,8 +104,8 @@ def measure(way: str, n_samples: int, folder: str) -> None:
         if "chunks" not in way:
             trainer.fit(X, y)
         for start in range(0, 2 * n_samples if "chunks" in way else 0, CHUNK):
-            rows = slice(start % n_samples, start % n_samples + CHUNK)
-            trainer.partial_fit(np.array(X[rows]), y[rows], classes=[False, True])
+            chunk = slice(start % n_samples, start % n_samples + CHUNK)
+            trainer.partial_fit(np.array(X[chunk]), y[chunk], classes=[False, True])
     print(f"{peak.added:.0f} MiB")
 
 

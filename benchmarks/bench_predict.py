@@ -159,10 +159,10 @@ def predictors(rounds: int, seconds: float, n_train: int = 1000) -> Iterator[tup
         "RandomForestRegressor, 100 trees",
     ):
         _, trainer = trained(name, n_train)
-        predict, row = trainer.predictor(), data(1)[0]
+        predict, sample = trainer.predictor(), data(1)[0]
         session = session_of(trainer.get_trained_onnx())
-        feeds, output = {session.get_inputs()[0].name: row}, [session.get_outputs()[0].name]
-        times = compare(partial(predict, row), partial(session.run, output, feeds), rounds, seconds)
+        feeds, output = {session.get_inputs()[0].name: sample}, [session.get_outputs()[0].name]
+        times = compare(partial(predict, sample), partial(session.run, output, feeds), rounds, seconds)
         yield name, median([a - b for a, b in zip(*times, strict=True)])
 
 
@@ -171,9 +171,10 @@ def methods(rounds: int, seconds: float, n_train: int = 1000) -> Iterator[tuple[
     import pandas
 
     model, trainer = trained("Ridge", n_train)
-    row = data(1)[0]
-    frame = pandas.DataFrame(row, columns=[f"x{i}" for i in range(N_FEATURES)])
-    for kind, given in {"float32": row, "float64": row.astype(float), "a list": row.tolist()}.items():
+    sample = data(1)[0]
+    frame = pandas.DataFrame(sample, columns=[f"x{i}" for i in range(N_FEATURES)])
+    kinds = {"float32": sample, "float64": sample.astype(float), "a list": sample.tolist()}
+    for kind, given in kinds.items():
         yield kind, compare(partial(trainer.predict, given), partial(model.predict, given), rounds, seconds)
     X, labels = data(n_train)
     X = pandas.DataFrame(X, columns=frame.columns)

@@ -53,7 +53,7 @@ class SearchCase:
         Name in the table.
     model : estimator
         Model.
-    rows, features, batch_size : int
+    n_samples, features, batch_size : int
         Size of the data, and of a batch.
     rate : BaseLearningRate
         Update.
@@ -63,7 +63,7 @@ class SearchCase:
 
     title: str
     model: Any
-    rows: int
+    n_samples: int
     features: int
     batch_size: int
     rate: Any
@@ -72,9 +72,9 @@ class SearchCase:
     def data(self) -> tuple[np.ndarray, np.ndarray]:
         """Return features and labels with noise."""
         rng = np.random.default_rng(0)
-        X = rng.standard_normal((self.rows, self.features), dtype=np.float32)
+        X = rng.standard_normal((self.n_samples, self.features), dtype=np.float32)
         y = X @ rng.normal(size=self.features)
-        y = y / y.std() + rng.normal(size=self.rows)
+        y = y / y.std() + rng.normal(size=self.n_samples)
         return X, (y > 0).astype(int) if self.classes else y.astype(np.float32)
 
 
@@ -171,7 +171,7 @@ def _halving(quick: bool) -> Sheet:
     for case in CASES[:1] if quick else CASES:
         small, epochs, grid = case, 54, GRIDS["rates and penalties"]
         if quick:
-            small = replace(case, rows=60, features=4)
+            small = replace(case, n_samples=60, features=4)
             epochs, grid = 9, {"learning_rate__eta0": [0.01, 0.1, 1.0]}
         found = measure(small, grid, 1 if quick else 3, epochs, halving=True)
         figures[f"{case.title}, halving"] = found.ratio
@@ -192,12 +192,12 @@ def _halving(quick: bool) -> Sheet:
 
 
 def sheets(quick: bool) -> list[Sheet]:
-    """Return the tables of all cases; if ``quick``, of the first ones on few rows."""
+    """Return the tables of all cases; if ``quick``, of the first ones on few samples."""
     rows, figures = [], {}
     for case in CASES[:2] if quick else CASES:
         for name, grid in GRIDS.items():
             if quick:
-                found = measure(replace(case, rows=60, features=4), grid, 1, max_iter=2)
+                found = measure(replace(case, n_samples=60, features=4), grid, 1, max_iter=2)
             else:
                 found = measure(case, grid, 3)
             figures[f"{case.title}, {name}"] = found.ratio

@@ -88,9 +88,9 @@ def by_torch(module: torch.nn.Module, loss: Any, X, y, epochs: int, batch: int) 
     inputs, targets = tensors(X, y)
     optimizer = torch.optim.Adam(module.parameters(), lr=1e-3)
     for _ in range(epochs):
-        for rows in torch.randperm(len(inputs)).split(batch):
+        for numbers in torch.randperm(len(inputs)).split(batch):
             optimizer.zero_grad()
-            loss(module(inputs[rows]), targets[rows]).backward()
+            loss(module(inputs[numbers]), targets[numbers]).backward()
             optimizer.step()
     return lambda samples: module(torch.tensor(samples, dtype=torch.float32)).detach().numpy()
 
@@ -205,7 +205,7 @@ def quantile_network(seed: int) -> Tools:
     }
 
 
-def many_rows(seed: int) -> Tools:
+def many_samples(seed: int) -> Tools:
     """A linear classifier on 100,000 samples of 50 features, to its optimum or in epochs."""
     X, y = make_classification(120_000, 50, n_informative=30, random_state=seed)
     X, X_test, y, y_test = X[:100_000], X[100_000:], y[:100_000], y[100_000:]
@@ -249,7 +249,7 @@ TASKS: dict[str, tuple[Callable[[int], Tools], str]] = {
     "Adapt a network: digits of a paler scanner, 50 labelled images": (pale_digits, "accuracy"),
     "Adapt gradient boosting: a new concept, 300 labelled samples": (drifted_boosting, "accuracy"),
     "Change the loss: a network for the 0.9 quantile": (quantile_network, "pinball loss"),
-    "Fit a linear classifier: 100,000 samples, 50 features": (many_rows, "accuracy"),
+    "Fit a linear classifier: 100,000 samples, 50 features": (many_samples, "accuracy"),
 }
 
 

@@ -28,7 +28,7 @@ N_TEST = 10_000
 
 @dataclass
 class Drifted:
-    """Rows from before a drift, and from after it.
+    """Samples from before a drift, and from after it.
 
     Attributes
     ----------
@@ -64,7 +64,7 @@ def drifted(source: str, drift: str, seed: int, n_draws: int) -> Drifted:
 def _generated(drift: str, rng: np.random.Generator, n_draws: int) -> Drifted:
     """Eight features, two classes; 2,000 samples of each part."""
 
-    def rows(n: int, drift: str = ""):
+    def draw(n: int, drift: str = ""):
         X = rng.normal(size=(n, 8))
         weights = [1.5, -1.0, 0.8, 0.0]
         if drift == "covariate":
@@ -78,12 +78,12 @@ def _generated(drift: str, rng: np.random.Generator, n_draws: int) -> Drifted:
 
     def after(n: int):
         if drift != "share":
-            return rows(n, drift)
-        X, y = rows(4 * n)
+            return draw(n, drift)
+        X, y = draw(4 * n)
         kept = np.flatnonzero((y == 0) | (rng.uniform(size=4 * n) < 0.15))[:n]
         return X[kept], y[kept]
 
-    old, test = rows(2000), after(N_TEST)
+    old, test = draw(2000), after(N_TEST)
     return Drifted(*old, [(*after(2000), *test) for _ in range(n_draws)])
 
 

@@ -101,7 +101,7 @@ def averaged(several: list[Adapted]) -> Adapted:
 
 
 def measure(case: Case, params: dict[str, Any]) -> list[Row]:
-    """Return a row for each number of new rows: means over the draws of these.
+    """Return a row for each number of new samples: means over the draws of these.
 
     Parameters
     ----------

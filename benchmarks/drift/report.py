@@ -51,7 +51,7 @@ def summary(rows: list[Row]) -> dict[str, Any]:
         ),
         "errors of warm": sum(bool(row.adapted["warm start"].error) for row in rows),
     }
-    for part, title in (_drift, "{} drift"), (_scaling, "{} features"), (_n_new, "{} new rows"):
+    for part, title in (_drift, "{} drift"), (_scaling, "{} features"), (_n_new, "{} new samples"):
         for value, group in _groups(rows, part).items():
             name = f"warm best or within 0.01, {title.format(value)}"
             found[name] = _share(behind_best(row) <= CLOSE for row in group)
@@ -82,8 +82,8 @@ def _mean(rows: list[Row], contender: str, what: str) -> float:
 
 
 def means(rows: list[Row]) -> Table:
-    """Return the means by drift and number of new rows, as the table of docs/howto/adapt_to_new_data.md."""
-    found = Table("drift", "new rows", *CONTENDERS, box=box.MARKDOWN, title="Mean accuracy (Brier score)")
+    """Return the means by drift and number of new samples: the table of docs/howto/adapt_to_new_data.md."""
+    found = Table("drift", "new samples", *CONTENDERS, box=box.MARKDOWN, title="Mean accuracy (Brier score)")
     for (drift, n_new), group in _groups(rows, lambda row: (row.drift, row.n_new)).items():
         cells = [
             f"{_mean(group, contender, 'accuracy'):.3f} ({_mean(group, contender, 'brier'):.3f})"
@@ -97,7 +97,7 @@ def table(rows: list[Row]) -> Table:
     """Return the table, sorted by how far the warm start is behind."""
     found = Table(title="Models after a drift: accuracy and Brier score on new test samples")
     found.add_column("data, drift, features, model, seed", no_wrap=True)
-    found.add_column("new rows", justify="right")
+    found.add_column("new samples", justify="right")
     for contender in CONTENDERS:
         found.add_column(contender, justify="right", no_wrap=True)
     found.add_column("seconds", justify="right")

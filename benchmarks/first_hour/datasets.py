@@ -46,7 +46,7 @@ def prices():
     return np.column_stack([area, rooms, age, distance]), price + rng.normal(0, 15_000, 400)
 
 
-def few_rows():
+def few_samples():
     """Forty samples of five features."""
     return make_regression(40, 5, noise=20.0, random_state=0)
 
@@ -99,7 +99,7 @@ def digits():
     return X[:700], y[:700]
 
 
-def many_rows():
+def many_samples():
     """Five thousand samples of two classes."""
     return make_classification(5000, 20, n_informative=6, random_state=0)
 
@@ -122,7 +122,7 @@ _ALL: tuple[Callable, ...] = (
     friedman,
     thousands,
     prices,
-    few_rows,
+    few_samples,
     counts,
     skewed,
     heavy_tails,
@@ -131,7 +131,7 @@ _ALL: tuple[Callable, ...] = (
     wine,
     iris,
     digits,
-    many_rows,
+    many_samples,
     few_labels,
     rare_class,
 )

@@ -85,14 +85,14 @@ def score(metric: str, y: np.ndarray, predicted: np.ndarray) -> float:
     return d2_tweedie_score(y, predicted, power={"D2 Poisson": 1, "D2 Gamma": 2}[metric])
 
 
-def fit_watched(model: Any, *rows: np.ndarray) -> Training:
+def fit_watched(model: Any, *samples: np.ndarray) -> Training:
     """Fit a model, and return seconds, warnings and the exception that ended it."""
     training = Training()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         start = time.perf_counter()
         try:
-            model.fit(*rows)
+            model.fit(*samples)
         except Exception as error:  # what a user meets belongs into the table, whatever it is
             training.error = f"{type(error).__name__}: {error}"
         training.seconds = time.perf_counter() - start

@@ -90,7 +90,7 @@ TABLE = {
         "raw": "Ridge GradientBoostingRegressor",
         "scaled": "Ridge HuberRegressor MLPRegressor SVR",
     },
-    "few_rows": {
+    "few_samples": {
         "raw": "Ridge RandomForestRegressor GradientBoostingRegressor",
         "scaled": "ElasticNet",
     },
@@ -115,7 +115,7 @@ TABLE = {
     },
     "iris": {"raw": "LogisticRegression SVC MLPClassifier GradientBoostingClassifier"},
     "digits": {"raw": "LogisticRegression SVC", "scaled": "MLPClassifier"},
-    "many_rows": {
+    "many_samples": {
         "raw": "LogisticRegression LinearSVC SGDClassifier MLPClassifier HistGradientBoostingClassifier"
     },
     "few_labels": {"raw": "LogisticRegression GradientBoostingClassifier", "scaled": "LogisticRegression"},

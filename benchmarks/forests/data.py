@@ -58,7 +58,7 @@ SEEN = ("friedman1", "noise of varying scale", "skewed noise", "diabetes")
 def split(name: str, seed: int) -> tuple[Samples, Samples]:
     """Return training and test samples."""
     X, y = DATA[name](seed)
-    rows = np.random.RandomState(seed).permutation(len(y))
+    order = np.random.RandomState(seed).permutation(len(y))
     n_training = min(TRAINING, int(0.7 * len(y)))
-    training, test = rows[:n_training], rows[n_training : n_training + TEST]
+    training, test = order[:n_training], order[n_training : n_training + TEST]
     return (X[training], y[training]), (X[test], y[test])

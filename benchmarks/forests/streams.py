@@ -95,8 +95,8 @@ def refits(model: Any, batches: list[Any], score: Any) -> dict[str, float]:
     scores, seconds = [], []
     X_seen, y_seen = (np.concatenate([batch[i] for batch in batches]) for i in (0, 1))
     for number in range(1, len(batches)):
-        rows, begin = slice(max(0, number * BATCH - WINDOW), number * BATCH), time.perf_counter()
-        fitted = clone(model).fit(X_seen[rows], y_seen[rows])
+        window, begin = slice(max(0, number * BATCH - WINDOW), number * BATCH), time.perf_counter()
+        fitted = clone(model).fit(X_seen[window], y_seen[window])
         seconds.append(time.perf_counter() - begin)
         scores.append(score(batches[number][1], fitted.predict(batches[number][0])))
     return {"score": np.mean(scores), "seconds": np.mean(seconds)}
@@ -109,7 +109,7 @@ def of_river(classifies: bool, batches: list[Any], score: Any) -> dict[str, floa
     model = forest.ARFClassifier(seed=0) if classifies else forest.ARFRegressor(seed=0)
     scores, seconds = [], []
     for number, (X, y) in enumerate(batches):
-        samples = [dict(enumerate(row.tolist())) for row in X]
+        samples = [dict(enumerate(sample.tolist())) for sample in X]
         if number:
             scores.append(score(y, np.array([model.predict_one(sample) or 0 for sample in samples])))
         begin = time.perf_counter()

@@ -92,26 +92,26 @@ def two_labels() -> Samples:
     return Samples(X, y[:, :2])
 
 
-def _above_zero(rows: Samples) -> Samples:
-    return Samples(np.abs(rows.X), rows.y)
+def _above_zero(given: Samples) -> Samples:
+    return Samples(np.abs(given.X), given.y)
 
 
-def _kernel(rows: Samples) -> Samples:
+def _kernel(given: Samples) -> Samples:
     """Return the kernel matrix of all samples, as features."""
-    squares = np.square(rows.X[:, np.newaxis] - rows.X).sum(axis=2)
-    return Samples(_exact(np.exp(-0.2 * squares)), rows.y)
+    squares = np.square(given.X[:, np.newaxis] - given.X).sum(axis=2)
+    return Samples(_exact(np.exp(-0.2 * squares)), given.y)
 
 
-def _few_values(rows: Samples) -> Samples:
+def _few_values(given: Samples) -> Samples:
     """Return columns of three categories, numbered 0, 1, 2."""
-    return Samples(np.digitize(rows.X, [-0.5, 0.5]).astype(np.float64), rows.y)
+    return Samples(np.digitize(given.X, [-0.5, 0.5]).astype(np.float64), given.y)
 
 
-def _with_gaps(rows: Samples) -> Samples:
+def _with_gaps(given: Samples) -> Samples:
     """Return columns in which one value of ten is missing."""
-    X = rows.X.copy()
+    X = given.X.copy()
     X[np.random.default_rng(1).uniform(size=X.shape) < 0.1] = np.nan
-    return Samples(X, rows.y)
+    return Samples(X, given.y)
 
 
 def counts() -> Samples:
@@ -140,8 +140,8 @@ def frame() -> Samples:
 def frame_outputs() -> Samples:
     """The same frame, two targets."""
     rng, X = _numbers()
-    rows = frame()
-    return Samples(rows.X, _signal(rng, X, 2))
+    given = frame()
+    return Samples(given.X, _signal(rng, X, 2))
 
 
 def frame_classes() -> Samples:
@@ -168,22 +168,22 @@ def many_categories() -> Samples:
 
 def sentences() -> Samples:
     """Texts of a few words; two classes."""
-    rows = frame()
-    return Samples(rows.X["text"].to_numpy(dtype=object), rows.y)
+    given = frame()
+    return Samples(given.X["text"].to_numpy(dtype=object), given.y)
 
 
 def frame_gaps() -> Samples:
     """The same frame, with one of six numbers missing."""
-    rows = frame()
+    given = frame()
     missing = np.random.default_rng(2).uniform(size=(N_SAMPLES, 2)) < 1 / 6
-    rows.X[["age", "size"]] = rows.X[["age", "size"]].mask(missing)
-    return rows
+    given.X[["age", "size"]] = given.X[["age", "size"]].mask(missing)
+    return given
 
 
 def words() -> Samples:
     """Two columns of texts; two classes."""
-    rows = frame()
-    return Samples(rows.X[["kind", "text"]].to_numpy(dtype=object), rows.y)
+    given = frame()
+    return Samples(given.X[["kind", "text"]].to_numpy(dtype=object), given.y)
 
 
 #: Data sets by name.

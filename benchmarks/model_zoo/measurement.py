@@ -58,7 +58,7 @@ class Measurement:
 
     def __init__(self, case: Case):
         self.case = case
-        self.rows = load(case.data)
+        self.samples = load(case.data)
         self.model: Any = None
         self.graph: Any = None
         self.prepared: Prepared | None = None
@@ -70,7 +70,7 @@ class Measurement:
 
     def fits(self) -> Fact:
         """Fit with scikit-learn."""
-        X, y = self.rows
+        X, y = self.samples
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             self.model = self.case.make().fit(X, y)
@@ -78,11 +78,11 @@ class Measurement:
 
     def converts(self) -> Fact:
         """Convert with skl2onnx alone, and compare with scikit-learn."""
-        self.graph = convert(self.model, self.rows.X)
+        self.graph = convert(self.model, self.samples.X)
         fact: Fact = {"ok": True, "operators": sorted({node.op_type for node in self.graph.graph.node})}
         try:
-            found = predictions(self.model, self.rows.X)
-            fact["difference"] = same_outputs(found, run_file(self.graph, self.rows.X))
+            found = predictions(self.model, self.samples.X)
+            fact["difference"] = same_outputs(found, run_file(self.graph, self.samples.X))
         except Exception as error:
             fact["difference"] = None
             fact["reason"] = first_line(error)
@@ -102,14 +102,14 @@ class Measurement:
         prepared = plain.prepares()
         if not prepared["ok"]:
             return {**prepared, "ok": None if "plain" in prepared else False}
-        return trains_with_defaults(self.case.make_default(), plain.model, self.rows.X, plain.target)
+        return trains_with_defaults(self.case.make_default(), plain.model, self.samples.X, plain.target)
 
     def prepares(self) -> Fact:
         """Convert, and select the weights to train."""
         error: Exception | None = None
         for name, target in self._targets():
             try:
-                self.prepared = prepare(self.model, self.rows.X, target)
+                self.prepared = prepare(self.model, self.samples.X, target)
             except (OrtlearnError, ValueError) as failed:
                 error = error or failed
                 continue
@@ -124,14 +124,14 @@ class Measurement:
         assert error is not None
         fact = {"ok": False, "reason": first_line(error), **if_explained(error)}
         if isinstance(error, NoTrainableWeightError):
-            rows = explain(self.model, self.rows.X, self.rows.y).rows
+            rows = explain(self.model, self.samples.X, self.samples.y).rows
             fact["explained"] = next((row.reason for row in rows if row.advice), "")
             fact["covered"] = all_covered(self.model)
         return fact
 
     def _targets(self) -> Iterator[tuple[str, Any]]:
         """Yield the possible targets: y, none, or outputs of the fitted model."""
-        X, y = self.rows
+        X, y = self.samples
         labelled = self.case.kind in ("classifier", "regressor")
         if labelled or (self.case.kind == "pipeline" and hasattr(self.model, "predict")):
             yield "y", y
@@ -218,11 +218,11 @@ class Measurement:
         """Compare our estimator, with the weights of the model, with scikit-learn."""
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            trained = with_own_weights(self.model, self.rows.X, self.target)
-        expected = predictions(self.model, self.rows.X)
+            trained = with_own_weights(self.model, self.samples.X, self.target)
+        expected = predictions(self.model, self.samples.X)
         gaps = {
             name: difference(values, expected[name])
-            for name, values in predictions(trained, self.rows.X).items()
+            for name, values in predictions(trained, self.samples.X).items()
             if name in expected
         }
         scores = gaps.pop("decision_function", None)  # the trained scores: only their shape is compared
@@ -254,7 +254,7 @@ class Measurement:
                 warnings.simplefilter("ignore")
                 try:
                     trained = train_from(
-                        self.model, self.rows.X, self.target, self.point, rate, EPOCHS, gradient
+                        self.model, self.samples.X, self.target, self.point, rate, EPOCHS, gradient
                     )
                 except ArithmeticError:
                     continue
@@ -276,7 +276,7 @@ class Measurement:
             warnings.simplefilter("ignore")
             trained = train_from(
                 self.model,
-                self.rows.X,
+                self.samples.X,
                 self.target,
                 self.point,
                 self.rates["rules"],
@@ -304,8 +304,8 @@ class Measurement:
             return {"ok": None, "reason": "nothing was trained"}
         trainable = trained._fitted.problem.trainable
         steps = trainable.entry.sklearn_steps  # run in scikit-learn
-        X = self.rows.X if steps is None else steps.transform(self.rows.X)
-        found = predictions(trained, self.rows.X)
+        X = self.samples.X if steps is None else steps.transform(self.samples.X)
+        found = predictions(trained, self.samples.X)
         if trainable.scores.transformed is None:  # transform is then to_sklearn's
             found.pop("transform", None)
         gap = same_outputs(found, run_file(trained.onnx_, X))
@@ -318,7 +318,7 @@ class Measurement:
         trained = self.trained.get("rules") or self.trained.get("ort")
         if trained is None:
             return {"ok": None, "reason": "nothing was trained"}
-        return written_back(trained, self.rows.X, self.target)
+        return written_back(trained, self.samples.X, self.target)
 
 
 def _doubles(arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:

@@ -62,7 +62,7 @@ def difference(found: np.ndarray, expected: np.ndarray) -> float:
 
 
 def run_file(model: ModelProto, X: Any) -> list[np.ndarray]:
-    """Return the outputs of an ONNX file on rows, or on the columns of a frame."""
+    """Return the outputs of an ONNX file on samples, or on the columns of a frame."""
     session = make_session(model, Device("cpu"))
     return [_array(value) for value in session.run(None, _feeds(session.get_inputs(), X))]
 

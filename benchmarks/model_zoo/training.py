@@ -40,7 +40,7 @@ class Prepared:
     task : TrainingTask
         Graph, loss and weights, without the frozen part.
     data : Data
-        Rows.
+        Samples.
     weights : dict of str to ndarray
         Initial weights.
     messages : list of str

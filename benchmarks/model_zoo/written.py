@@ -22,7 +22,7 @@ def written_back(trained: Any, X: Any, y: Any) -> dict[str, Any]:
     trained : BaseOrtGradientEstimator
         Trained.
     X : array-like
-        Rows.
+        Samples.
     y : array-like or None
         Targets of the training, for scores.
 

@@ -34,7 +34,7 @@ __all__ = [
 
 #: Bytes of a model with its states, and shards, of the rounds that are measured; rounds of each.
 SIZES, COUNTS, ROUNDS = (1_000, 100_000, 1_000_000, 10_000_000), (2, 8, 32), 15
-#: Models whose rows are timed: columns, layers.
+#: Models whose samples are timed: columns, layers.
 SHAPES = (
     (20, ()),
     (200, ()),
@@ -60,7 +60,7 @@ class Times:
         Shards, bytes of a model, and seconds of the fastest round: other programs only add to it.
     one, two : list of float
         Seconds of the fastest pass of a training on one process, and on two, in turns.
-    rows : list of (int, int, float)
+    samples : list of (int, int, float)
         Columns, weights, and seconds of a sample.
     load : float
         Load average before the measurement: programs that ran on the machine.
@@ -69,7 +69,7 @@ class Times:
     rounds: list[tuple[int, int, float]]
     one: list[float]
     two: list[float]
-    rows: list[tuple[int, int, float]]
+    samples: list[tuple[int, int, float]]
     load: float
 
 
@@ -209,8 +209,8 @@ def measure(address: str | None = None) -> Times:
     with ExitStack() as stack:
         cluster = address or stack.enter_context(local_cluster(2))
         rounds = measure_rounds(stack.enter_context(Client(cluster)))
-    rows = [
+    samples = [
         (columns, n_weights(columns, layers), seconds_of_sample(columns, layers))
         for columns, layers in SHAPES
     ]
-    return Times(rounds, *measure_passes(), rows, load)
+    return Times(rounds, *measure_passes(), samples, load)

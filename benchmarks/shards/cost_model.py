@@ -43,15 +43,15 @@ class Costs:
     rounds : Measured
         Seconds of a round besides training: fixed, per shard, and per byte of each shard; measured up to a
         number of shards and a number of bytes of a model with its states.
-    rows : Measured
-        Seconds of a row of a pass: fixed, per column, and per weight; measured up to a number of columns and
-        a number of weights.
+    samples : Measured
+        Seconds of a sample of a pass: fixed, per column, and per weight; measured up to a number of columns
+        and a number of weights.
     efficiency : float, default=1
         Share of its speed that a worker keeps beside others: half of the ratio of two processes.
     """
 
     rounds: Measured
-    rows: Measured
+    samples: Measured
     efficiency: float = 1.0
 
 
@@ -122,7 +122,7 @@ def fit_rounds(n_shards: Sequence[int], n_bytes: Sequence[int], seconds: Sequenc
 
 
 def fit_samples(n_columns: Sequence[int], n_weights: Sequence[int], seconds: Sequence[float]) -> Measured:
-    """Return the cost of a row of a pass: ``fixed + columns * per_column + weights * per_weight``.
+    """Return the cost of a sample of a pass: ``fixed + columns * per_column + weights * per_weight``.
 
     Parameters
     ----------
@@ -167,7 +167,7 @@ def estimate(
     costs : Costs
         Measured costs.
     n_samples, n_columns, n_weights : float
-        Rows of all shards, columns, and trained weights.
+        Samples of all shards, columns, and trained weights.
     n_workers : int
         Worker processes of one thread, each on a core of its own.
     shards_per_worker : int, default=1
@@ -199,8 +199,8 @@ def estimate(
     Examples
     --------
     >>> from benchmarks.shards.cost_model import Costs, Measured, estimate
-    >>> of_rounds, of_rows = (0.005, 0.001, 1e-9), (1e-6, 0.0, 0.0)
-    >>> costs = Costs(Measured(of_rounds, (64, 1e7), 0.1), Measured(of_rows, (1000, 1e6), 0.1))
+    >>> of_rounds, of_samples = (0.005, 0.001, 1e-9), (1e-6, 0.0, 0.0)
+    >>> costs = Costs(Measured(of_rounds, (64, 1e7), 0.1), Measured(of_samples, (1000, 1e6), 0.1))
     >>> found = estimate(costs, n_samples=1e8, n_columns=100, n_weights=1e4, n_workers=10)
     >>> round(found.one_machine), round(found.compute), round(found.communication, 3), round(found.speedup, 1)
     (100, 10, 0.016, 10.0)
@@ -220,19 +220,19 @@ def estimate(
     )
     if not all(math.isfinite(value) and value > 0 for value in (*given, bandwidth or 1.0)):
         raise ValueError(
-            "Rows, columns, weights, workers and all other numbers of the model must be above 0."
+            "Samples, columns, weights, workers and all other numbers of the model must be above 0."
         )
     shards, size = n_workers * shards_per_worker, n_weights * bytes_per_weight
     fixed, per_shard, per_byte = costs.rounds.terms
     per_byte = per_byte if bandwidth is None else 2.0 / bandwidth
     copies = math.ceil(math.log2(max(shards, 2))) if tree else shards
-    of_row = float(np.dot(costs.rows.terms, (1.0, n_columns, n_weights)))
+    of_sample = float(np.dot(costs.samples.terms, (1.0, n_columns, n_weights)))
     limits = (
         ("workers", n_workers, WORKERS),
         ("shards", shards, costs.rounds.largest[0]),
         ("bytes of a model", size, costs.rounds.largest[1]),
-        ("columns", n_columns, costs.rows.largest[0]),
-        ("weights", n_weights, costs.rows.largest[1]),
+        ("columns", n_columns, costs.samples.largest[0]),
+        ("weights", n_weights, costs.samples.largest[1]),
     )
     outside = [
         f"{value:,.0f} {what} (measured up to {most:,.0f})" for what, value, most in limits if value > most
@@ -244,10 +244,10 @@ def estimate(
     if tree:
         outside.append("averages in pairs")
     return Estimate(
-        compute=of_row * n_samples / n_workers / (costs.efficiency if n_workers > 1 else 1.0),
+        compute=of_sample * n_samples / n_workers / (costs.efficiency if n_workers > 1 else 1.0),
         communication=averages * (fixed + shards * per_shard + copies * size * per_byte),
         sent=2.0 * averages * shards * size,
-        one_machine=of_row * n_samples,
+        one_machine=of_sample * n_samples,
         updates=n_samples / (shards * batch_size),
         extra_passes=extra_passes,
         extrapolated=tuple(outside),

@@ -118,8 +118,8 @@ class Shards:
         start = new_start(configuration, Samples(given.X, given.y), check_random_state(seed), seed)
         self.weights = start.weights
         self.step, data, _ = new_step(configuration, start)
-        rows = np.argsort(given.y, kind="stable") if by_label else np.arange(len(given.y))
-        self.data = [data.take(part) for part in np.array_split(rows, n_shards)]
+        order = np.argsort(given.y, kind="stable") if by_label else np.arange(len(given.y))
+        self.data = [data.take(part) for part in np.array_split(order, n_shards)]
         held_out = Samples(given.X_test, given.y_test)
         self._validation = Validation.of(configuration, start, held_out, EstimatorView(estimator).with_model)
 

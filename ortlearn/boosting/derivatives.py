@@ -32,8 +32,8 @@ from ..runtime.sessions import make_session
 
 __all__ = ["LossDerivatives", "predicts_labels"]
 
-LABEL, SCORE, TOTAL, ROWS, FIRST, SECOND = (
-    f"ortlearn_{name}" for name in ("label", "score", "total", "rows", "first", "second")
+LABEL, SCORE, TOTAL, LOSSES, FIRST, SECOND = (
+    f"ortlearn_{name}" for name in ("label", "score", "total", "losses", "first", "second")
 )
 OPSET = 18
 CPU = Device("cpu")
@@ -78,7 +78,7 @@ class LossDerivatives:
 
     def losses(self, labels: np.ndarray, scores: np.ndarray) -> np.ndarray:
         """Return the loss of each sample, of shape (n,)."""
-        return self._run("rows", labels, scores)[0]
+        return self._run("losses", labels, scores)[0]
 
     def gradient(self, labels: np.ndarray, scores: np.ndarray) -> np.ndarray:
         """Return the gradient, of the shape of the scores (n, n_scores)."""
@@ -135,7 +135,7 @@ class LossDerivatives:
 
     def _run_in(self, kind: str, labels: np.ndarray, scores: np.ndarray) -> list[np.ndarray]:
         if kind not in self._sessions:
-            model = {"rows": self._rows, "gradient": self._gradient, "pair": self._pair}[kind]()
+            model = {"losses": self._losses, "gradient": self._gradient, "pair": self._pair}[kind]()
             model = _as_vectors(prune(model)) if self.n_scores == 1 else prune(model)
             self._sessions[kind] = make_session(without_float64_softplus(model), CPU, self._n_jobs)
         session = self._sessions[kind]
@@ -145,21 +145,21 @@ class LossDerivatives:
             shape = (-1,) if len(value.shape) == 1 else scores.shape
             feeds[value.name] = np.ascontiguousarray(np.reshape(feeds[value.name], shape), types[value.name])
         found = session.run(None, {value.name: feeds[value.name] for value in session.get_inputs()})
-        shape = scores.shape[:1] if kind == "rows" else scores.shape
+        shape = scores.shape[:1] if kind == "losses" else scores.shape
         return [a.reshape(shape) if a.size > 1 else np.broadcast_to(a.ravel(), shape) for a in found]
 
-    def _rows(self) -> ModelProto:
+    def _losses(self) -> ModelProto:
         """Return the graph of the losses of samples, and of their sum."""
         elem_type = helper.np_dtype_to_tensor_dtype(self.dtype)
         score = TensorType(elem_type, ("N", self.n_scores))
         label = TensorType(TensorProto.INT64, ("N",)) if self.integer_labels else score
-        op = GraphBuilder(OPSET, dtype=self.dtype, existing_names={LABEL, SCORE, TOTAL, ROWS})
+        op = GraphBuilder(OPSET, dtype=self.dtype, existing_names={LABEL, SCORE, TOTAL, LOSSES})
         op.set_type(LABEL, *label)
         op.set_type(SCORE, *score)
-        rows = op.node("Identity", write_losses(self.loss, op, LABEL, SCORE), outputs=[ROWS])
-        op.node("ReduceSum", rows, keepdims=0, outputs=[TOTAL])
+        losses = op.node("Identity", write_losses(self.loss, op, LABEL, SCORE), outputs=[LOSSES])
+        op.node("ReduceSum", losses, keepdims=0, outputs=[TOTAL])
         inputs = [make_value_info(LABEL, label), make_value_info(SCORE, score)]
-        types = {ROWS: TensorType(elem_type, ("N",)), TOTAL: TensorType(elem_type, ())}
+        types = {LOSSES: TensorType(elem_type, ("N",)), TOTAL: TensorType(elem_type, ())}
         outputs = [make_value_info(name, known) for name, known in types.items()]
         graph = helper.make_graph(op.nodes, "loss", inputs, outputs, op.initializers)
         opsets = [helper.make_opsetid(domain, version) for domain, version in op.opsets.items()]
@@ -167,7 +167,7 @@ class LossDerivatives:
 
     def _gradient(self) -> ModelProto:
         """Return the graph of the gradient."""
-        model = gradient_model(with_softplus(self._rows()), TOTAL, [SCORE], keep_outputs=False)
+        model = gradient_model(with_softplus(self._losses()), TOTAL, [SCORE], keep_outputs=False)
         return map_names(model, {model.graph.output[0].name: FIRST})
 
     def _pair(self) -> ModelProto:

@@ -33,7 +33,7 @@ PATIENCE = 20
 #: Fewest samples that are drawn.
 FEWEST = 5000
 #: What a student learns: samples, answers, labels and weights of samples.
-Rows = tuple[Any, np.ndarray, np.ndarray, np.ndarray]
+Taught = tuple[Any, np.ndarray, np.ndarray, np.ndarray]
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,7 @@ class Lesson:
         plain = {k: v for k, v in model.get_params().items() if isinstance(v, int | float | str | tuple)}
         return fitted.set_params(**plain)  # not those of a single iteration
 
-    def _network(self, given: Rows, validation: Rows, alpha: float, options: dict[str, Any]) -> tuple:
+    def _network(self, given: Taught, validation: Taught, alpha: float, options: dict[str, Any]) -> tuple:
         """Return a student whose graph is trained on soft labels, or an ONNX file on numbers."""
         X, classifies = given[0], self.teachers.classes is not None
         start = load_onnx(self.student) if self.is_file else self._start(X, self.teachers.labels(given[1]))
@@ -132,13 +132,13 @@ class Lesson:
         terms = [(i, term) for i, term in enumerate([Term(alpha, T), Term(1 - alpha)]) if term.weight > 0]
         hints = self._hints(start, X)
 
-        def columns(rows: Rows) -> dict[str, Any]:
+        def columns(taught: Taught) -> dict[str, Any]:
             """Return the samples of the graph with the columns of its label and weights."""
-            soft = [tempered(rows[1], T) if classifies else rows[1], rows[2]]
+            soft = [tempered(taught[1], T) if classifies else taught[1], taught[2]]
             wanted = [graph.targets(soft[i]) for i, _ in terms]
-            wanted += [hint(rows[0]) for _, _, hint in hints]
-            samples = rows[0] if steps is None else steps.transform(rows[0])
-            return {"X": samples, "labels": np.hstack(wanted), "sample_weight": rows[3]}
+            wanted += [hint(taught[0]) for _, _, hint in hints]
+            samples = taught[0] if steps is None else steps.transform(taught[0])
+            return {"X": samples, "labels": np.hstack(wanted), "sample_weight": taught[3]}
 
         names = {trainable.original_names[name]: name for name in trainable.trained}
         widths = [(own, width, 1.0) for own, width, _ in hints]
@@ -168,9 +168,9 @@ class Lesson:
             found.append((own, sizes[0], wanted))
         return found
 
-    def _regressor(self, given: Rows, validation: Rows, alpha: float, options: dict[str, Any]) -> tuple:
+    def _regressor(self, given: Taught, validation: Taught, alpha: float, options: dict[str, Any]) -> tuple:
         """Return a student trained on numbers."""
-        y, y_val = (_numbers(rows, alpha) for rows in (given, validation))
+        y, y_val = (_numbers(taught, alpha) for taught in (given, validation))
         model = self._start(given[0], y)
         options |= {"early_stopping": True, "warm_start": model is self.student}
         trainer = OrtGradientOptimizer(model, **options)
@@ -178,7 +178,7 @@ class Lesson:
             trainer.fit(given[0], y, sample_weight=given[3], X_val=validation[0], y_val=y_val)
         return self._finished(trainer.to_sklearn(), given[0])
 
-    def _solved(self, given: Rows, alpha: float) -> tuple:
+    def _solved(self, given: Taught, alpha: float) -> tuple:
         """Return a student that is fitted on numbers, or on each sample once per class, by its share."""
         X, _, _, weights = given
         classes = self.teachers.classes
@@ -187,11 +187,11 @@ class Lesson:
             samples, y = X, _numbers(given, alpha)
         else:
             shares = alpha * given[1] + (1 - alpha) * given[2]
-            rows, columns = np.nonzero(shares > 1e-3)
+            numbers, columns = np.nonzero(shares > 1e-3)
             samples, y, weights = (
-                _safe_indexing(X, rows),
+                _safe_indexing(X, numbers),
                 classes[columns],
-                (shares * weights[:, None])[rows, columns],
+                (shares * weights[:, None])[numbers, columns],
             )
         return self._finished(model.fit(samples, y, **{f"{model.steps[-1][0]}__sample_weight": weights}), X)
 
@@ -201,7 +201,7 @@ class Lesson:
         return model, file, lambda samples: as_file(model, samples)[1]
 
 
-def _numbers(samples: Rows, alpha: float) -> np.ndarray:
+def _numbers(samples: Taught, alpha: float) -> np.ndarray:
     """Return the mean of answers and labels."""
     found = alpha * samples[1] + (1 - alpha) * samples[2]
     return np.asarray(found[:, 0] if found.shape[1] == 1 else found)

@@ -104,7 +104,7 @@ class OnCluster(Given):
         found = open_partitions(cluster, self.X, self.y, self.sample_weight, self.features)
         is_classifier, of_file = own.estimator_type == "classifier", is_onnx_source(own.source)
         if of_file and is_classifier:
-            future = cluster.submit(labels_are_arrays, own, found.rows[0])
+            future = cluster.submit(labels_are_arrays, own, found.blocks[0])
             one_by_one = cluster.gather([future], names=found.names)[0]
         self._partitions, wholes = count_partitions(cluster, found, is_classifier, of_file, one_by_one)
         self._sizes, self._whole = [part.n_rows for part in wholes], SourceTotals.of_parts(wholes)
@@ -113,7 +113,7 @@ class OnCluster(Given):
 
     def start(self, beginning: Beginning) -> Start:
         """Return the start on the first shard with a positive weight, and repeat its warnings."""
-        cluster, block, own = self.cluster, self._partitions.rows[self._first], beginning.configuration
+        cluster, block, own = self.cluster, self._partitions.blocks[self._first], beginning.configuration
         future = cluster.submit(_begin_on, block, cluster.send((beginning, self._whole)))
         start, found = cluster.gather([future], names=[self._partitions.names[self._first]])[0]
         for text, category in found:

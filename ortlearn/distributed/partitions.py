@@ -25,14 +25,14 @@ __all__ = ["Partitions", "are_on_workers", "is_frame", "open_partitions"]
 class Partitions:
     """Partitions on a cluster; ``is_named`` is whether columns were selected by name, in a known order."""
 
-    rows: list[Future]
+    blocks: list[Future]
     names: list[str]
     is_named: bool = False
 
     def take(self, numbers: Sequence[int]) -> Partitions:
         """Return some of the partitions."""
-        rows, names = [self.rows[i] for i in numbers], [self.names[i] for i in numbers]
-        return Partitions(rows, names, self.is_named)
+        blocks, names = [self.blocks[i] for i in numbers], [self.names[i] for i in numbers]
+        return Partitions(blocks, names, self.is_named)
 
 
 def is_frame(data: Any) -> bool:

@@ -30,7 +30,7 @@ def count_partitions(
 ) -> tuple[Partitions, list[SourceTotals]]:
     """Return the non-empty partitions, and the counts of each."""
     flags = (is_classifier, of_file, one_by_one)
-    futures = [cluster.submit(readings.count_samples, block, *flags) for block in partitions.rows]
+    futures = [cluster.submit(readings.count_samples, block, *flags) for block in partitions.blocks]
     found = cluster.gather(futures, names=partitions.names)
     numbers = [number for number, (whole, _) in enumerate(found) if whole.n_rows]
     if not numbers:
@@ -60,7 +60,7 @@ class ShardSamples:
         self.cluster, self.names, self.sizes, self.whole = cluster, partitions.names, sizes, whole
         self.problem, self.runtime = problem, runtime
         reader = cluster.send(SourceReader(problem, features, whole, partitions.is_named))
-        self._read = [cluster.submit(readings.read, reader, block) for block in partitions.rows]
+        self._read = [cluster.submit(readings.read, reader, block) for block in partitions.blocks]
         # Invalid samples raise an error here, before the first round.
         self._texts = self.gather(self.on_shards(readings.texts_of))
         self.shards: list[Future] = []  # inputs of the training step

@@ -121,7 +121,7 @@ class ShardValidation(BaseValidation):
         sizes = [whole.n_rows for whole in wholes]
         self.n_samples = sum(sizes)
         arguments = (cluster, partitions, sizes, SourceTotals.of_parts(wholes), problem, features, runtime)
-        self._samples, self._features, self._rows = ShardSamples(*arguments), features, partitions.rows
+        self._samples, self._features, self._blocks = ShardSamples(*arguments), features, partitions.blocks
         self._evaluator = cluster.send(readings.Evaluator(problem, runtime))
 
     def texts(self) -> dict[str, str]:
@@ -138,7 +138,7 @@ class ShardValidation(BaseValidation):
         if score_kind(samples.problem) is None:
             return None
         arguments = (self._evaluator, self._features, samples.cluster.send(dict(weights)))
-        futures = [samples.cluster.submit(score_block, *arguments, rows) for rows in self._rows]
+        futures = [samples.cluster.submit(score_block, *arguments, block) for block in self._blocks]
         return _score(samples.problem, reduce(ScoreSums.merge, samples.gather(futures)))
 
 

@@ -64,7 +64,7 @@ def to_jax(function: DifferentiableFunction) -> Callable[[Any], Any]:
             arrays = list(map(np.asarray, values))
             leads = [array.shape[: array.ndim - rank] for array, rank in zip(arrays, ranks, strict=True)]
             lead = leads[0] if len(set(leads)) == 1 else np.broadcast_shapes(*leads)
-            samples = (_rows(array, lead, rank, dtype) for array, rank in zip(arrays, ranks, strict=True))
+            samples = (_samples(array, lead, rank, dtype) for array, rank in zip(arrays, ranks, strict=True))
             return run(*samples).reshape((*lead, *tail)).astype(result.dtype, copy=False)
 
         return on_host(compute, result, [x, *(array for array, _ in others)])
@@ -117,7 +117,7 @@ def _host_calls(jax: Any) -> Callable[..., Any]:
     return in_place
 
 
-def _rows(value: np.ndarray, lead: tuple[int, ...], rank: int, dtype: np.dtype) -> np.ndarray:
+def _samples(value: np.ndarray, lead: tuple[int, ...], rank: int, dtype: np.dtype) -> np.ndarray:
     """Return values of samples with leading axes, broadcast to ``lead``, as one batch."""
     tail = value.shape[value.ndim - rank :]
     if value.shape != (*lead, *tail):

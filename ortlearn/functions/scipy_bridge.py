@@ -45,12 +45,12 @@ class ScipyFunction:
         self._bare, self._dtype, self._sign = one_matrix(function), function.dtype, float(sign)
         self._index = function.column_of(output)
 
-    def _rows(self, x: Any) -> np.ndarray:
+    def _sample(self, x: Any) -> np.ndarray:
         return np.ascontiguousarray(np.reshape(x, (1, -1)), dtype=self._dtype)
 
     def __call__(self, x: Any) -> tuple[float, np.ndarray]:
         """Return the value and the gradient, for ``minimize(..., jac=True)``."""
-        value, gradient = self._bare.value_and_gradient(self._rows(x), self._index)
+        value, gradient = self._bare.value_and_gradient(self._sample(x), self._index)
         value = value.ravel()[0 if self._index is None else self._index]
         return self._sign * float(value), self._sign * gradient.ravel().astype(np.float64)
 
@@ -67,7 +67,7 @@ class ScipyFunction:
         float
             Value.
         """
-        value = self._bare(self._rows(x)).ravel()[0 if self._index is None else self._index]
+        value = self._bare(self._sample(x)).ravel()[0 if self._index is None else self._index]
         return self._sign * float(value)
 
     def gradient(self, x: Any) -> np.ndarray:
@@ -100,10 +100,10 @@ class ScipyFunction:
         ndarray of shape (n_features,)
             Product, float64.
         """
-        samples = self._rows(x)
+        samples = self._sample(x)
         u = np.zeros_like(self._bare(samples))
         u.ravel()[0 if self._index is None else self._index] = self._sign
-        return self._bare.hessian_vector(samples, self._rows(v), u).ravel().astype(np.float64)
+        return self._bare.hessian_vector(samples, self._sample(v), u).ravel().astype(np.float64)
 
 
 def to_scipy(function: DifferentiableFunction, output: Any = None, sign: int = 1) -> ScipyFunction:

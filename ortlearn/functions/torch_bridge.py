@@ -51,7 +51,7 @@ def to_torch(function: DifferentiableFunction) -> Callable[[Any], Any]:
         raise ImportError("to_torch requires torch: pip install 'ortlearn[torch]'.") from error
     bare, dtype = one_matrix(function), function.dtype
 
-    def rows(tensor: Any) -> np.ndarray:
+    def samples(tensor: Any) -> np.ndarray:
         return np.ascontiguousarray(tensor.detach().cpu().numpy(), dtype=dtype)
 
     def tensor(array: np.ndarray, like: Any) -> Any:
@@ -61,21 +61,21 @@ def to_torch(function: DifferentiableFunction) -> Callable[[Any], Any]:
         @staticmethod
         def forward(ctx: Any, x: Any, u: Any) -> Any:
             ctx.save_for_backward(x, u)
-            return tensor(bare.vjp(rows(x), rows(u)), x)
+            return tensor(bare.vjp(samples(x), samples(u)), x)
 
         @staticmethod
         @torch.autograd.function.once_differentiable
         def backward(ctx: Any, v: Any) -> Any:
             x, u = ctx.saved_tensors
             needs_x, needs_u = ctx.needs_input_grad
-            hessian = tensor(bare.hessian_vector(rows(x), rows(v), rows(u)), x) if needs_x else None
-            return hessian, tensor(bare.jvp(rows(x), rows(v)), u) if needs_u else None
+            hessian = tensor(bare.hessian_vector(samples(x), samples(v), samples(u)), x) if needs_x else None
+            return hessian, tensor(bare.jvp(samples(x), samples(v)), u) if needs_u else None
 
     class Value(torch.autograd.Function):
         @staticmethod
         def forward(ctx: Any, x: Any) -> Any:
             ctx.save_for_backward(x)
-            return tensor(bare(rows(x)), x)
+            return tensor(bare(samples(x)), x)
 
         @staticmethod
         def backward(ctx: Any, u: Any) -> Any:

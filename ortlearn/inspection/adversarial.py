@@ -61,7 +61,7 @@ def adversarial_radius(estimator: Any, X: Any, *, norm: str = "l2") -> np.ndarra
     target = target_of(estimator, classes[0])
     function = differentiable(estimator, target.method)
     return np.array(
-        [_radius(estimator, function, target, row, norm) for row in np.array(X, dtype=np.float64)]
+        [_radius(estimator, function, target, sample, norm) for sample in np.array(X, dtype=np.float64)]
     )
 
 
@@ -76,8 +76,8 @@ def _radius(
 
     z = x.copy()
     for _ in range(ITERATIONS):
-        row = np.ascontiguousarray(z[None], dtype=function.dtype)
-        step = _step(*target.constraints(function.bare, row), norm)
+        sample = np.ascontiguousarray(z[None], dtype=function.dtype)
+        step = _step(*target.constraints(function.bare, sample), norm)
         if step is None:
             break
         z = z + (1 + OVERSHOOT) * step

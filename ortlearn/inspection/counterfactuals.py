@@ -268,8 +268,8 @@ class _Search:
             if v.tobytes() not in known:  # the optimiser asks for values and Jacobian at the same point
                 known.clear()
                 point[free] = v
-                row = np.ascontiguousarray(point[None], dtype=dtype)
-                values, jacobian = self.wanted.constraints(bare, row)
+                sample = np.ascontiguousarray(point[None], dtype=dtype)
+                values, jacobian = self.wanted.constraints(bare, sample)
                 known[v.tobytes()] = values - margin, jacobian[:, free]
             return known[v.tobytes()]
 

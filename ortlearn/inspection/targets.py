@@ -39,10 +39,10 @@ class Target:
             raise ValueError("counterfactual needs a regressor with one output.")
         return (predicted.ravel() >= self.low) & (predicted.ravel() <= self.high)
 
-    def constraints(self, bare: BareFunction, row: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def constraints(self, bare: BareFunction, sample: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return values that are positive if a sample has the target, and their Jacobian."""
         if self.label is None or bare.graphs.rank == 1:
-            found, gradient = bare.value_and_gradient(row)
+            found, gradient = bare.value_and_gradient(sample)
             value, slope = found.ravel().astype(np.float64), gradient.astype(np.float64)
             if self.label is not None:  # decisions, positive for the second class
                 sign = 1.0 if self.index == 1 else -1.0
@@ -51,9 +51,9 @@ class Target:
             kept = [(sign, sign * limit) for sign, limit in sides if np.isfinite(limit)]
             values = [sign * value - limit for sign, limit in kept]
             return np.concatenate(values), np.vstack([sign * slope for sign, _ in kept])
-        scores = bare(row).astype(np.float64)[0]
-        rows = np.repeat(row, len(scores), axis=0)  # a class each
-        slopes = bare.vjp(rows, np.eye(len(scores), dtype=row.dtype)).astype(np.float64)
+        scores = bare(sample).astype(np.float64)[0]
+        repeated = np.repeat(sample, len(scores), axis=0)  # a class each
+        slopes = bare.vjp(repeated, np.eye(len(scores), dtype=sample.dtype)).astype(np.float64)
         others = np.arange(len(scores)) != self.index
         return scores[self.index] - scores[others], slopes[self.index] - slopes[others]
 

@@ -157,12 +157,13 @@ class Gate:
                 f"No group has {FEWEST_SAMPLES} held-out samples: choose another column to compare by."
             )
         for group in sorted(set(table.groups.tolist())):
-            rows = np.flatnonzero(table.groups == group)
-            if len(rows) < FEWEST_SAMPLES:
+            members = np.flatnonzero(table.groups == group)
+            if len(members) < FEWEST_SAMPLES:
                 continue
-            weights = table.weight_per_sample[rows]
+            weights = table.weight_per_sample[members]
             values = [
-                self._metrics(model, labels[rows], found.take(rows))[name](weights) for found in predictions
+                self._metrics(model, labels[members], found.take(members))[name](weights)
+                for found in predictions
             ]
             change = sign * (values[1] - values[0])
             if np.isfinite(change):

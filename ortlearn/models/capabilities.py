@@ -104,16 +104,16 @@ class Bags:
         else:
             bags = [np.flatnonzero(folds[0] != fold) for fold in folds[1]]
         drawn = np.zeros((X.shape[0], len(bags)), dtype=bool)
-        for number, rows in enumerate(bags):
-            drawn[rows, number] = True
+        for number, bag in enumerate(bags):
+            drawn[bag, number] = True
         if sample_weight is not None:  # trees do not count samples without weight
-            bags = [rows[np.asarray(sample_weight)[rows] > 0] for rows in bags]
+            bags = [bag[np.asarray(sample_weight)[bag] > 0] for bag in bags]
         if drawn.all() or not all(_are_of_tree(model, X, bags[i], i) for i in (0, len(bags) - 1)):
             return None
         return drawn
 
 
-def _are_of_tree(model: Any, X: Any, rows: np.ndarray, number: int) -> bool:
+def _are_of_tree(model: Any, X: Any, bag: np.ndarray, number: int) -> bool:
     """Return whether a tree of an ensemble was fitted on some samples."""
     columns = getattr(model, "estimators_features_", None)
     X = X if columns is None else X[:, columns[number]]
@@ -122,7 +122,7 @@ def _are_of_tree(model: Any, X: Any, rows: np.ndarray, number: int) -> bool:
         return False
     leaves = tree.apply(np.ascontiguousarray(X) if isinstance(X, np.ndarray) else X)
     is_leaf = tree.children_left < 0
-    counts = [np.bincount(leaves[own], minlength=tree.node_count) for own in (rows, np.unique(rows))]
+    counts = [np.bincount(leaves[own], minlength=tree.node_count) for own in (bag, np.unique(bag))]
     return any(np.array_equal(found[is_leaf], tree.n_node_samples[is_leaf]) for found in counts)
 
 

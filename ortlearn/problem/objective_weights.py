@@ -18,12 +18,12 @@ from .samples import Samples
 __all__ = ["data_of", "objective_weights", "read_data"]
 
 
-def data_of(problem: Problem, rows: Any, samples: Samples) -> Data:
+def data_of(problem: Problem, matrix: Any, samples: Samples) -> Data:
     """Return samples, labels and weights as inputs of the graph."""
-    n_samples = rows.shape[0]
+    n_samples = matrix.shape[0]
     labels = problem.encoder.encode(samples.y, n_samples)
     weights = samples.with_checked_weights().sample_weight
-    return Data(rows, labels, objective_weights(problem, samples.y, weights, n_samples))
+    return Data(matrix, labels, objective_weights(problem, samples.y, weights, n_samples))
 
 
 def read_data(problem: Problem, samples: Samples, features: InputFeatures) -> Data:

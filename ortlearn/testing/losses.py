@@ -76,7 +76,7 @@ def check_loss(
             predicted = rng.normal(scale=1.5, size=(N_SAMPLES, count))
             expected = _labels(loss, task, count, rng)
             for dtype in (np.float32, np.float64):
-                _check_rows(loss, expected, predicted.astype(dtype), run)
+                _check_samples(loss, expected, predicted.astype(dtype), run)
             model, _ = _model(loss, expected, predicted)
             _check_reach(model, f"{name} with {count} output(s)")
             check_gradient_rule(model, expected, predicted, wrt=[1], run=run, rtol=rtol, atol=1e-8)
@@ -122,7 +122,7 @@ def _check_reach(model: ModelProto, name: str) -> None:
     )
 
 
-def _check_rows(loss: BaseLoss, expected: np.ndarray, predicted: np.ndarray, run: Run) -> None:
+def _check_samples(loss: BaseLoss, expected: np.ndarray, predicted: np.ndarray, run: Run) -> None:
     name = f"{type(loss).__name__} with {predicted.shape[1]} output(s)"
     if expected.dtype.kind == "f":
         expected = expected.astype(predicted.dtype)
@@ -131,8 +131,8 @@ def _check_rows(loss: BaseLoss, expected: np.ndarray, predicted: np.ndarray, run
     assert not others, f"{name}: uses operators of {others}, which are not standard"
     check_graph(name, model)
 
-    def values(rows: Any) -> np.ndarray:
-        return np.asarray(run(model, {"expected": expected[rows], "predicted": predicted[rows]})[0])
+    def values(numbers: Any) -> np.ndarray:
+        return np.asarray(run(model, {"expected": expected[numbers], "predicted": predicted[numbers]})[0])
 
     every = values(slice(None))
     assert every.shape == (N_SAMPLES,), (

@@ -45,5 +45,5 @@ def test_one_pair():
 
 
 def test_exceptions_are_recorded():
-    (row,) = measurement.measure(pairs.Pair("few_rows", "raw", "Ridge"), {"max_iter": 0})
+    (row,) = measurement.measure(pairs.Pair("few_samples", "raw", "Ridge"), {"max_iter": 0})
     assert "max_iter" in row.fresh.error and not row.sklearn.error

@@ -11,7 +11,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def run(*arguments):
-    command = [sys.executable, "-m", "benchmarks.first_hour", "--only", "few_rows raw Ridge", *arguments]
+    command = [sys.executable, "-m", "benchmarks.first_hour", "--only", "few_samples raw Ridge", *arguments]
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
 
 
@@ -23,7 +23,7 @@ def test_results_are_printed_and_written(tmp_path):
     found = json.loads(path.read_text())
     assert found["summary"]["pairs"] == len(found["rows"]) == 1
     assert found["rows"][0]["fresh"]["rate"] == "LearningRateSGD(eta0=0.02)"
-    assert "few_rows raw Ridge" in done.stdout and "target 0.9" in done.stdout
+    assert "few_samples raw Ridge" in done.stdout and "target 0.9" in done.stdout
 
 
 @pytest.mark.slow

@@ -86,11 +86,11 @@ def test_integer_kernels_and_interface(name, symmetric):
 
 
 class Reader(CalibrationDataReader):
-    def __init__(self, rows):
-        self.rows = iter([{"x": rows}])
+    def __init__(self, samples):
+        self.samples = iter([{"x": samples}])
 
     def get_next(self):
-        return next(self.rows, None)
+        return next(self.samples, None)
 
 
 @pytest.mark.parametrize("symmetric, reduce_range", [(False, True), (True, False)])

@@ -52,13 +52,13 @@ def whole(source, **options):
 
 
 def check(source, n_rows=15):
-    """Check all rows, twice, since a source can be read several times."""
+    """Check all samples, twice, since a source can be read several times."""
     numbers = np.arange(n_rows)
     for _ in range(2):
-        rows = whole(source)
-        np.testing.assert_array_equal(rows.X.matrix(FLOAT32), np.stack([numbers, -numbers], axis=1))
-        np.testing.assert_array_equal(rows.y, numbers % 3)
-        np.testing.assert_array_equal(rows.sample_weight, numbers + 0.5)
+        samples = whole(source)
+        np.testing.assert_array_equal(samples.X.matrix(FLOAT32), np.stack([numbers, -numbers], axis=1))
+        np.testing.assert_array_equal(samples.y, numbers % 3)
+        np.testing.assert_array_equal(samples.sample_weight, numbers + 0.5)
     assert source.names == ["a", "b"]
 
 
@@ -79,7 +79,7 @@ FORMS = {
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_all_kinds_of_sources_yield_the_same_rows(folder, form):
+def test_all_kinds_of_sources_yield_the_same_samples(folder, form):
     both = pa.concat_tables([table(10), table(5, 10)])
     source = open_source(FORMS[form](folder, both), "label", "weight")
     check(source)
@@ -89,8 +89,8 @@ def test_all_kinds_of_sources_yield_the_same_rows(folder, form):
 def test_blocks_of_parquet_files_are_row_groups(folder):
     source = open_source(folder, "label")
     assert source.sizes == [4, 4, 2, 4, 1]
-    rows = whole(source, numbers=[3, 0])
-    assert rows.X.matrix(FLOAT32)[:, 0].tolist() == [10, 11, 12, 13, 0, 1, 2, 3]
+    samples = whole(source, numbers=[3, 0])
+    assert samples.X.matrix(FLOAT32)[:, 0].tolist() == [10, 11, 12, 13, 0, 1, 2, 3]
     assert "weight" in source.names
 
 
@@ -148,9 +148,9 @@ def test_nulls_are_nan_in_features_and_errors_in_labels():
 def test_text_columns_become_a_dataframe():
     pandas = pytest.importorskip("pandas")
     columns = pa.table({"city": ["Oslo", "Rome"], "y": pa.array(["x", "y"]).dictionary_encode()})
-    rows = whole(open_source(columns, "y"))
-    assert not rows.X.holds_numbers and rows.y.tolist() == ["x", "y"]
-    frame = rows.X.frame(FLOAT32)
+    samples = whole(open_source(columns, "y"))
+    assert not samples.X.holds_numbers and samples.y.tolist() == ["x", "y"]
+    frame = samples.X.frame(FLOAT32)
     assert isinstance(frame, pandas.DataFrame) and frame["city"].tolist() == ["Oslo", "Rome"]
 
 
@@ -186,8 +186,8 @@ def test_reader_is_copied_to_a_temporary_file_that_is_removed(folder, tmp_path, 
     source = open_source(table(10).to_reader(max_chunksize=4), "label", "weight")
     check(source, 10)
     assert source.sizes == [4, 4, 2] and source._file.close.alive
-    rows = whole(source, numbers=[2, 0])
-    assert rows.X.matrix(FLOAT32)[:, 0].tolist() == [8, 9, 0, 1, 2, 3]
+    samples = whole(source, numbers=[2, 0])
+    assert samples.X.matrix(FLOAT32)[:, 0].tolist() == [8, 9, 0, 1, 2, 3]
     path = source._file.path
     source.close()
     assert not os.path.exists(path) and not [n for n in os.listdir(tmp_path) if n.startswith("ortlearn-")]

@@ -22,7 +22,7 @@ def blocks_of(sizes, kind):
 
 @pytest.mark.slow
 @given(SIZES, st.integers(1, 20), st.integers(0, 30), st.sampled_from([np.asarray, csr_matrix, list]))
-def test_chunks_are_the_rows_in_order(sizes, size, skipped, kind):
+def test_chunks_are_the_samples_in_order(sizes, size, skipped, kind):
     chunks = list(cut(blocks_of(sizes, kind), size, skipped=skipped))
     left = max(0, sum(sizes) - skipped)
     assert [len(chunk) for chunk in chunks] == [size] * (left // size) + [left % size] * (left % size > 0)
@@ -37,11 +37,11 @@ def test_chunks_are_the_rows_in_order(sizes, size, skipped, kind):
 
 
 @given(SIZES, st.integers(0, 70), st.randoms(use_true_random=False))
-def test_whole_blocks_skips_rows(sizes, skipped, random):
+def test_whole_blocks_skips_samples(sizes, skipped, random):
     order = random.sample(range(len(sizes)), len(sizes))
-    flat = [(number, row) for number in order for row in range(sizes[number])]
+    flat = [(number, sample) for number in order for sample in range(sizes[number])]
     numbers, left = whole_blocks(order, sizes, skipped)
-    assert [(n, row) for n in numbers for row in range(sizes[n])][left:] == flat[skipped:]
+    assert [(n, sample) for n in numbers for sample in range(sizes[n])][left:] == flat[skipped:]
     assert not numbers or left < sizes[numbers[0]]
 
 

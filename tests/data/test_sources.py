@@ -19,19 +19,19 @@ def test_blocks_of_an_array_can_be_read_in_any_order():
     X, y = np.arange(float(n_samples)).reshape(-1, 1), np.arange(n_samples)
     source = open_source(X, y, y / 2)
     assert list(source.sizes) == [ROWS_OF_BLOCK, ROWS_OF_BLOCK, 5]
-    rows = whole(source, [2, 0])
+    samples = whole(source, [2, 0])
     numbers = np.r_[np.arange(2 * ROWS_OF_BLOCK, n_samples), :ROWS_OF_BLOCK]
-    np.testing.assert_array_equal(rows.X.ravel(), numbers)
-    np.testing.assert_array_equal(rows.y, numbers)
-    np.testing.assert_array_equal(rows.sample_weight, numbers / 2)
+    np.testing.assert_array_equal(samples.X.ravel(), numbers)
+    np.testing.assert_array_equal(samples.y, numbers)
+    np.testing.assert_array_equal(samples.sample_weight, numbers / 2)
 
 
 def test_memory_map_is_not_copied(tmp_path):
     path = tmp_path / "X.npy"
     np.save(path, np.arange(12.0).reshape(6, 2))
     X = np.load(path, mmap_mode="r")
-    rows = whole(open_source(X, np.arange(6)))
-    assert rows.X.tolist() == np.arange(12.0).reshape(6, 2).tolist() and np.shares_memory(rows.X, X)
+    samples = whole(open_source(X, np.arange(6)))
+    assert samples.X.tolist() == np.arange(12.0).reshape(6, 2).tolist() and np.shares_memory(samples.X, X)
 
 
 @pytest.mark.parametrize("kind", ["csr", "csc", "coo"])
@@ -39,15 +39,15 @@ def test_sparse_samples_stay_sparse(kind):
     dense = np.eye(5)[:, :3]
     X = scipy.sparse.coo_matrix(dense).asformat(kind)
     for source in (open_source(X, np.arange(5)), open_source([(X, np.arange(5))])):
-        rows = whole(source)
-        assert rows.X.format == "csr" and rows.X.toarray().tolist() == dense.tolist()
+        samples = whole(source)
+        assert samples.X.format == "csr" and samples.X.toarray().tolist() == dense.tolist()
 
 
 def test_functions_and_lists_can_be_read_several_times():
     batches = [(np.ones((2, 1)), [0, 1]), (np.zeros((1, 1)), [1]), (np.empty((0, 1)), [])]
     for source in (open_source(batches), open_source(lambda: iter(batches))):
         for _ in range(2):
-            assert [len(rows) for rows in source.blocks()] == [2, 1]
+            assert [len(samples) for samples in source.blocks()] == [2, 1]
             assert whole(source).y.tolist() == [0, 1, 1]
 
 
@@ -81,7 +81,7 @@ def test_invalid_sources_are_rejected(arguments, message):
 
 def test_is_source():
     pandas = pytest.importorskip("pandas")
-    for rows in (np.ones((2, 1)), [[1.0]], pandas.DataFrame({"a": [1]}), scipy.sparse.eye(2), {"a": [1]}):
-        assert not is_source(rows)
+    for samples in (np.ones((2, 1)), [[1.0]], pandas.DataFrame({"a": [1]}), scipy.sparse.eye(2), {"a": [1]}):
+        assert not is_source(samples)
     for source in ("data", iter([]), lambda: [], (part for part in [1])):
         assert is_source(source)

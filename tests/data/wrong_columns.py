@@ -63,8 +63,8 @@ def batches(X: Any = X, *others: Any) -> list[tuple]:
 
 def files(folder: Path, *tables: pa.Table) -> Path:
     """Write a parquet file for each table."""
-    for number, rows in enumerate(tables):
-        pq.write_table(rows, folder / f"part-{number}.parquet", row_group_size=BATCH)
+    for number, samples in enumerate(tables):
+        pq.write_table(samples, folder / f"part-{number}.parquet", row_group_size=BATCH)
     return folder
 
 
@@ -78,8 +78,8 @@ def put(values: np.ndarray, value: Any) -> np.ndarray:
 
 def with_column(name: str, values: Any) -> pa.Table:
     """Return the table with another column."""
-    rows = table()
-    return rows.set_column(rows.schema.names.index(name), name, pa.array(values))
+    samples = table()
+    return samples.set_column(samples.schema.names.index(name), name, pa.array(values))
 
 
 #: Wrong values of X, y or the weights, and the error.
@@ -95,18 +95,18 @@ VALUES = {
 }
 #: Sources of samples, other arguments, and the position of batch 5 in an error.
 FORMS: dict[str, tuple[Callable, dict[str, Any], str]] = {
-    "batches": (lambda rows, folder: batches(*rows), ONE, "In batch 5 of the source: "),
-    "batches in chunks": (lambda rows, folder: batches(*rows), SEVERAL, "In batch 5 of the source: "),
-    "function": (lambda rows, folder: lambda: iter(batches(*rows)), SEVERAL, "In batch 5 of the source: "),
-    "table": (lambda rows, folder: table(*rows), NAMED, "In rows 0 to 79 of the source: "),
-    "frame": (lambda rows, folder: table(*rows).to_pandas(), NAMED, "In rows 0 to 79 of the source: "),
+    "batches": (lambda given, folder: batches(*given), ONE, "In batch 5 of the source: "),
+    "batches in chunks": (lambda given, folder: batches(*given), SEVERAL, "In batch 5 of the source: "),
+    "function": (lambda given, folder: lambda: iter(batches(*given)), SEVERAL, "In batch 5 of the source: "),
+    "table": (lambda given, folder: table(*given), NAMED, "In rows 0 to 79 of the source: "),
+    "frame": (lambda given, folder: table(*given).to_pandas(), NAMED, "In rows 0 to 79 of the source: "),
     "file": (
-        lambda rows, folder: files(folder, table(*rows)),
+        lambda given, folder: files(folder, table(*given)),
         NAMED | SEVERAL,
         "In row group 5 of .*part-0.parquet of the source: ",
     ),
     "files": (
-        lambda rows, folder: files(folder, table(*rows).slice(0, 40), table(*rows).slice(40)),
+        lambda given, folder: files(folder, table(*given).slice(0, 40), table(*given).slice(40)),
         NAMED | ONE,
         "In row group 1 of .*part-1.parquet of the source: ",
     ),
@@ -115,11 +115,11 @@ FORMS: dict[str, tuple[Callable, dict[str, Any], str]] = {
 
 def of_values() -> Iterator[tuple[str, Wrong]]:
     """Yield wrong values in each kind of source."""
-    for value, (rows, message) in VALUES.items():
+    for value, (samples, message) in VALUES.items():
         for form, (make, arguments, where) in FORMS.items():
             if form == "frame" and "NaN" in value and "X" not in value:
                 continue  # a null of Arrow, see below
-            source, right = partial(make, rows), partial(make, (X.astype(rows[0].dtype), Y, W))
+            source, right = partial(make, samples), partial(make, (X.astype(samples[0].dtype), Y, W))
             begins = "X" in value and form in ("batches in chunks", "function", "file")
             found = Wrong(source, where + message, arguments, right=right if begins else None)
             yield f"{value}, {form}", found
@@ -176,8 +176,8 @@ KIND = "Column 'a' has the type {}.* not supported. Convert it to numbers or tex
 LABEL = "Column 'label' has the type {}.* not supported. Convert it to numbers or texts"
 
 
-def _columns(message: str, rows: Any = None, **arguments: Any) -> Wrong:
-    return Wrong(lambda folder: table() if rows is None else rows, message, {"y": "label"} | arguments)
+def _columns(message: str, samples: Any = None, **arguments: Any) -> Wrong:
+    return Wrong(lambda folder: table() if samples is None else samples, message, {"y": "label"} | arguments)
 
 
 def _kind(values: Any, kind: str) -> Wrong:

@@ -82,7 +82,7 @@ BATCHES = {
     "list instead of tuple": _batch(
         "The samples of X differ in shape. Pass samples of one shape, and labels", [X, Y]
     ),
-    "ragged rows": _batch("The samples of X differ in shape", ([[1, 2], [3]], [0, 1]), RIGHT),
+    "ragged samples": _batch("The samples of X differ in shape", ([[1, 2], [3]], [0, 1]), RIGHT),
     "ragged labels": _batch("The samples of y differ in shape", (X, [[1], [1, 2]] * (ROWS // 2))),
     "label instead of labels": _batch("y is 1, which has no samples: pass an array", (X, 1)),
     "weight instead of weights": _batch("sample_weight is 2.0, which has no samples", (X, Y, 2.0)),

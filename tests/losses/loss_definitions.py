@@ -21,14 +21,14 @@ def softplus(z):
 def noncrossing(levels, middle):
     """Return the sum of the pinball losses of quantiles whose distances are softplus of the scores."""
 
-    def rows(f, y):
+    def losses(f, y):
         above = np.cumsum(softplus(f[:, middle + 1 :]), axis=1)
         below = np.cumsum(softplus(f[:, :middle])[:, ::-1], axis=1)[:, ::-1]
         centre = f[:, middle : middle + 1]
         residual = y - np.hstack([centre - below, centre, centre + above])
         return np.maximum(residual * levels, residual * (np.array(levels) - 1)).sum(1)
 
-    return rows
+    return losses
 
 
 def multinomial(f, y):
@@ -38,12 +38,12 @@ def multinomial(f, y):
 def smoothed(share):
     """Return the log loss of smoothed labels."""
 
-    def rows(f, y):
+    def losses(f, y):
         logs = f - np.logaddexp.reduce(f, axis=1, keepdims=True)
         target = np.eye(f.shape[1])[y] * (1 - share) + share / f.shape[1]
         return -(target * logs).sum(1)
 
-    return rows
+    return losses
 
 
 def smoothed_binary(share):
@@ -51,19 +51,19 @@ def smoothed_binary(share):
 
 
 def focal(gamma):
-    def rows(f, y):
+    def losses(f, y):
         loss = multinomial(f, y)
         return (1 - np.exp(-loss)) ** gamma * loss
 
-    return rows
+    return losses
 
 
 def focal_binary(gamma):
-    def rows(f, y):
+    def losses(f, y):
         margins = np.where(y == 1, f[:, 0], -f[:, 0])
         return scipy.special.expit(-margins) ** gamma * softplus(-margins)
 
-    return rows
+    return losses
 
 
 def of_scipy(function, threshold, residuals):
@@ -91,7 +91,7 @@ class Case:
     params: dict = field(default_factory=dict)
 
     @property
-    def rows(self):
+    def losses(self):
         return self.definition(self.predicted, self.expected)
 
 

@@ -29,8 +29,8 @@ class Summed(SquaredErrorLoss):
 
 class OfTheBatch(SquaredErrorLoss):
     def forward(self, op, expected, predicted):
-        rows = super().forward(op, expected, predicted)
-        return op.Sub(rows, op.ReduceMean(rows, keepdims=0))
+        losses = super().forward(op, expected, predicted)
+        return op.Sub(losses, op.ReduceMean(losses, keepdims=0))
 
 
 class Infinite(BaseLoss):
@@ -72,7 +72,7 @@ class Staircase(SquaredErrorLoss):
 @pytest.mark.parametrize(
     "loss, message",
     [
-        (Summed(), "not one per row|shape"),
+        (Summed(), "one loss per sample|shape"),
         (OfTheBatch(), "depends on other samples"),
         (Infinite(), "not finite"),
         (Other(), "tasks="),

@@ -81,7 +81,7 @@ def test_loss_output(run_onnx, name, case, dtype):
     predicted, expected = arrays(case, dtype)
     loss, output = run_onnx(model, predicted, expected)
     assert loss.shape == () and loss.dtype == dtype
-    np.testing.assert_allclose(loss, case.rows.sum(), rtol=1e-5 if dtype == np.float32 else 1e-12)
+    np.testing.assert_allclose(loss, case.losses.sum(), rtol=1e-5 if dtype == np.float32 else 1e-12)
     np.testing.assert_array_equal(output, predicted)
 
 
@@ -96,7 +96,7 @@ def test_gradient_against_finite_differences(run_onnx, name, case, backend):
     weights = np.array([0.0, 1.0, 2.0, 0.5, 10.0, 0.25])
     feeds = {"label": expected, "w": weights}
     loss, got = run_onnx(gradient, f=predicted, **feeds)
-    np.testing.assert_allclose(loss, (case.rows * weights).sum(), rtol=1e-12)
+    np.testing.assert_allclose(loss, (case.losses * weights).sum(), rtol=1e-12)
     numeric = np.empty_like(predicted)
     session = make_session(model, Device("cpu"))
     for index in np.ndindex(predicted.shape):
@@ -121,8 +121,8 @@ def test_extreme_scores(name, case, dtype, backend):
         if of_classes:
             predicted[:, 1:] = 0
         loss, gradient = session.run(None, {"f": predicted, "label": expected})
-        rows = case.definition(predicted.astype(np.float64), expected)
-        np.testing.assert_allclose(loss, rows.sum(), rtol=1e-5)
+        losses = case.definition(predicted.astype(np.float64), expected)
+        np.testing.assert_allclose(loss, losses.sum(), rtol=1e-5)
         assert np.all(np.isfinite(gradient))
 
 
@@ -152,20 +152,20 @@ def test_gradient_of_binary_log_loss_is_sigmoid_minus_label(run_onnx, value):
 def test_forward_returns_one_loss_per_sample(run_onnx, name, case, dtype):
     loss = resolve_loss(name, **({"factor": 1.0} if name == "squared_error" else {}) | case.params)
     predicted, expected = arrays(case, dtype)
-    rows = losses_of(loss, predicted, expected, run_onnx)
-    assert rows.shape == (6,) and rows.dtype == dtype
-    np.testing.assert_allclose(rows, case.rows, rtol=1e-5, atol=1e-6)
+    losses = losses_of(loss, predicted, expected, run_onnx)
+    assert losses.shape == (6,) and losses.dtype == dtype
+    np.testing.assert_allclose(losses, case.losses, rtol=1e-5, atol=1e-6)
 
 
 def test_squared_error_is_halved_in_an_estimator(run_onnx):
-    rows = losses_of(SquaredErrorLoss(), SCORES, TARGETS, run_onnx)
-    np.testing.assert_allclose(rows, ((SCORES - TARGETS) ** 2).sum(1) / 2)
+    losses = losses_of(SquaredErrorLoss(), SCORES, TARGETS, run_onnx)
+    np.testing.assert_allclose(losses, ((SCORES - TARGETS) ** 2).sum(1) / 2)
 
 
 def test_log_loss_of_float_labels(run_onnx):
     labels = (TARGETS > 0).astype(np.float64)
-    rows = losses_of(LogLoss(), SCORES, labels, run_onnx)
-    np.testing.assert_allclose(rows, (softplus(SCORES) - labels * SCORES).sum(1))
+    losses = losses_of(LogLoss(), SCORES, labels, run_onnx)
+    np.testing.assert_allclose(losses, (softplus(SCORES) - labels * SCORES).sum(1))
     column = losses_of(LogLoss(), SCORES[:, :1], labels[:, :1], run_onnx)
     np.testing.assert_allclose(column, softplus(SCORES[:, 0]) - labels[:, 0] * SCORES[:, 0])
 
@@ -228,5 +228,5 @@ def test_domains_equal_scikit_learns():
 
 def test_focal_loss_with_gamma_zero_is_log_loss(run_onnx):
     labels = (TARGETS > 0).astype(np.float64)
-    rows = losses_of(FocalLoss(gamma=0), SCORES, labels, run_onnx)
-    np.testing.assert_allclose(rows, losses_of(LogLoss(), SCORES, labels, run_onnx))
+    losses = losses_of(FocalLoss(gamma=0), SCORES, labels, run_onnx)
+    np.testing.assert_allclose(losses, losses_of(LogLoss(), SCORES, labels, run_onnx))

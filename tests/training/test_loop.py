@@ -28,11 +28,11 @@ def recorded(step):
         step.rates.append(rate)
         set_rate(rate)
 
-    def note_rows(samples, buffers):
+    def note_samples(samples, buffers):
         step.seen.append(samples.copy())
         return run(samples, buffers)
 
-    step.set_rate, step.run = note_rate, note_rows
+    step.set_rate, step.run = note_rate, note_samples
     return step
 
 
@@ -67,10 +67,10 @@ def test_a_rate_per_epoch_and_every_sample_once(step_class, make_task, samples):
 def test_losses_are_means_over_samples(step_class, make_task, samples):
     still = LearningRateSGD(eta0=1e-30)
     weighted = Data(samples.X, samples.y, np.linspace(0, 2, 23).astype(np.float32))
-    per_row = ((samples.X @ START["coef"] - samples.y) ** 2).ravel() / 2
+    per_sample = ((samples.X @ START["coef"] - samples.y) ** 2).ravel() / 2
     for data, expected in [
-        (samples, per_row.mean()),
-        (weighted, np.average(per_row, weights=weighted.sample_weight)),
+        (samples, per_sample.mean()),
+        (weighted, np.average(per_sample, weights=weighted.sample_weight)),
     ]:
         task = make_task(learning_rate=still, weighted=data is weighted, penalty=L2Penalty(0.5))
         result = train(step_class(task, Device("cpu")), data)

@@ -250,8 +250,8 @@ def test_two_products_of_a_sparse_feature_and_a_dense_feature():
     weights = {"u": (90, 1), "v": (90, 2), "w": (2, 1)}
     weights = {name: rng.normal(size=shape).astype(np.float32) for name, shape in weights.items()}
     expected = epochs(task, Data(x, y, features={"x": x, "z": z}), weights, 6)[1]
-    rows = Data(x, y, features={"x": scipy.sparse.csr_matrix(x), "z": z})
-    _, found, epoch = epochs(task, rows, weights, 6)
+    samples = Data(x, y, features={"x": scipy.sparse.csr_matrix(x), "z": z})
+    _, found, epoch = epochs(task, samples, weights, 6)
     assert "x" not in {value.name for value in epoch.graph.input}
     for key, array in expected.items():
         np.testing.assert_allclose(found[key], array, rtol=1e-4, atol=1e-5)
@@ -266,10 +266,10 @@ def test_objectives_of_sparse_samples_equal_dense_ones(name, chunk, weighted, ma
         data = Data(data.X, data.y, np.random.RandomState(2).uniform(0, 2, size=N_SAMPLES))
     task = task.changed(learning_rate=LearningRateLBFGS(), penalty=PENALTIES["l2"], weighted=weighted)
     found = []
-    for rows in (data, sparse(data)):
+    for samples in (data, sparse(data)):
         step = GradientStep(task, CPU)
         step.chunk_bytes = chunk
-        step.start(rows, [], weights)
+        step.start(samples, [], weights)
         found.append(step.evaluate(weights))
     np.testing.assert_allclose(found[1][0], found[0][0], rtol=1e-12)
     np.testing.assert_allclose(found[1][1], found[0][1], rtol=0, atol=1e-12 * np.abs(found[0][1]).max())
@@ -278,17 +278,17 @@ def test_objectives_of_sparse_samples_equal_dense_ones(name, chunk, weighted, ma
 def test_samples_are_not_converted_to_dense(made, monkeypatch):
     """Not even if the training diverges and the epoch is repeated."""
     task, data, weights = made("classes")
-    rows = sparse(data)
+    samples = sparse(data)
 
     def fail(*arguments, **options):
-        raise AssertionError("rows were made dense")
+        raise AssertionError("samples were made dense")
 
     monkeypatch.setattr(scipy.sparse.csr_matrix, "toarray", fail)
     steep = LearningRateSGD(eta0=1e15, learning_rate="constant")
     task = task.changed(learning_rate=steep, penalty=L2Penalty(0.1))
     settings = LoopSettings(max_iter=20, batch_size=7, exc=False)
     with pytest.warns(ConvergenceWarning):
-        result = run_training(EpochStep(task, CPU), rows, TrainingState(weights), settings)
+        result = run_training(EpochStep(task, CPU), samples, TrainingState(weights), settings)
     assert all(np.isfinite(array).all() for array in result.weights.values())
     with monkeypatch.context() as patched:
         patched.undo()
@@ -331,8 +331,8 @@ def test_density_up_to_which_entries_are_used():
 
 
 def test_bytes_of_a_sample():
-    rows = scipy.sparse.csr_matrix(np.eye(4, dtype=np.float32))
-    assert entry_bytes(rows) == 4 + 2 * 4 + 2 * 8
+    samples = scipy.sparse.csr_matrix(np.eye(4, dtype=np.float32))
+    assert entry_bytes(samples) == 4 + 2 * 4 + 2 * 8
     assert entry_bytes(scipy.sparse.csr_matrix((3, 5), dtype=np.float64)) == 2 * 8
 
 

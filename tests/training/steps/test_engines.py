@@ -56,12 +56,12 @@ def vector(arrays):
     return ort_vector(list(arrays), [DEVICE] * len(arrays))
 
 
-def draw(engine, rows, seed=0):
+def draw(engine, n_samples, seed=0):
     """Return feeds, and gradients of the outputs."""
     rng = np.random.default_rng(seed)
 
     def array(info):
-        shape = [dim if isinstance(dim, int) else rows for dim in info.shape]
+        shape = [dim if isinstance(dim, int) else n_samples for dim in info.shape]
         return rng.normal(size=shape).astype(np.float32)
 
     session = engine.forward_session
@@ -114,8 +114,8 @@ def test_equal_to_the_agent(name):
     assert isinstance(agent, Agent) and isinstance(split, SplitEngine)
     for attribute in ("feed_names", "output_names", "gradient_names"):
         assert getattr(agent, attribute) == getattr(split, attribute)
-    for rows in (5, 1, 8, 5):
-        feeds, gradients = draw(split, rows, seed=rows)
+    for n_samples in (5, 1, 8, 5):
+        feeds, gradients = draw(split, n_samples, seed=n_samples)
         assert_close(
             forward_and_backward(split, feeds, gradients), forward_and_backward(agent, feeds, gradients)
         )
@@ -131,9 +131,9 @@ def test_names_and_models(name):
     assert not any(node.domain for model in engine.models.values() for node in model.graph.node)
 
 
-def prepared(engine, rows, seed=0):
+def prepared(engine, n_samples, seed=0):
     """Return arrays, and vectors that share their memory: feeds, outputs, gradients, results."""
-    feeds, gradients = draw(engine, rows, seed)
+    feeds, gradients = draw(engine, n_samples, seed)
     outputs, *rest = ([np.zeros_like(a) for a in group] for group in (gradients,))
     known = dict(zip(engine.feed_names, feeds, strict=True))
     results = [np.zeros_like(known[name.removesuffix("_grad")]) for name in engine.gradient_names]
@@ -165,9 +165,9 @@ def test_the_same_vectors_use_the_same_memory(name):
 @pytest.mark.parametrize("gradient", ["rules", ORT])
 def test_batch_sizes_alternate(gradient):
     engine = engine_of("network", gradient)
-    sets = {rows: prepared(engine, rows, seed=rows) for rows in (8, 3, 1)}
-    for rows in (8, 3, 8, 8, 1, 3, 1, 8):
-        arrays, vectors = sets[rows]
+    sets = {n_samples: prepared(engine, n_samples, seed=n_samples) for n_samples in (8, 3, 1)}
+    for n_samples in (8, 3, 8, 8, 1, 3, 1, 8):
+        arrays, vectors = sets[n_samples]
         for array in (*arrays[1], *arrays[3]):
             array[...] = np.nan
         state = engine.forward(vectors[0], vectors[1])
@@ -177,7 +177,7 @@ def test_batch_sizes_alternate(gradient):
 
 def test_more_vectors_than_are_kept():
     engine = engine_of("network")
-    sets = [prepared(engine, rows, seed=rows) for rows in range(1, SplitEngine.MAX_KEPT + 5)]
+    sets = [prepared(engine, n_samples, seed=n_samples) for n_samples in range(1, SplitEngine.MAX_KEPT + 5)]
     for _ in range(2):
         for arrays, vectors in sets:
             state = engine.forward(vectors[0], vectors[1])
