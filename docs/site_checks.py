@@ -1,7 +1,7 @@
 """Check the links and pictures of the built website: ``python -m docs.site_checks build/docs``.
 
-Prints broken internal links and pictures without an alternative text, and fails if there are any. External
-links are not checked.
+Prints broken internal links, pictures without an alternative text and examples that print a warning, and
+fails if there are any. External links are not checked.
 """
 
 from __future__ import annotations
@@ -87,11 +87,16 @@ def check_site(root: Path) -> list[str]:
     Returns
     -------
     list of str
-        Broken links, and pictures without an alternative text.
+        Broken links, pictures without an alternative text, and outputs of examples with a warning.
     """
     paths = [path for path in sorted(root.resolve().rglob("*.html")) if "_static" not in path.parts]
-    pages = {path: read_page(path.read_text(encoding="utf-8")) for path in paths}
-    problems = []
+    texts = {path: path.read_text(encoding="utf-8") for path in paths}
+    pages = {path: read_page(text) for path, text in texts.items()}
+    problems = [
+        f"{path.relative_to(root.resolve()).as_posix()}: an example prints a warning"
+        for path, text in texts.items()
+        if "sphx-glr-script-out" in text and "/site-packages/" in text
+    ]
     for path, page in pages.items():
         name = path.relative_to(root.resolve()).as_posix()
         problems += [

@@ -64,7 +64,7 @@ def images(rng: np.random.Generator) -> Parts:
     """Return old images of digits, new ones (some of them several times) and test images."""
     X, y = load_digits(return_X_y=True)
     old, new, test = np.split(rng.permutation(len(y)), [700, 1200])
-    return [(X[rows], y[rows]) for rows in (old, rng.choice(new, SIZES[-1]), test)]
+    return [(X[numbers], y[numbers]) for numbers in (old, rng.choice(new, SIZES[-1]), test)]
 
 
 def new_scanner(rng: np.random.Generator) -> Parts:
@@ -175,10 +175,10 @@ def run_case(case: Case, table: Table) -> float:
     slug = case.name.lower().replace(", ", "-").replace(" + ", "-").replace(" ", "-")
     figure, axes = plt.subplots(figsize=(7, 4))
     for size in SIZES:
-        rows = new[0][:size], new[1][:size]
-        refitted, own_seconds = fit_timed(clone(case.model), *rows)
+        given = new[0][:size], new[1][:size]
+        refitted, own_seconds = fit_timed(clone(case.model), *given)
         options = {"warm_start": True, "random_state": 0, **case.params}
-        trained, seconds = fit_timed(OrtGradientOptimizer(model, **options), *rows)
+        trained, seconds = fit_timed(OrtGradientOptimizer(model, **options), *given)
         own, after = refitted.score(*test), trained.score(*test)
         table.add_row(
             case.name if size == SIZES[0] else "",
@@ -194,7 +194,7 @@ def run_case(case: Case, table: Table) -> float:
         epochs = range(1, trained.n_iter_ + 1)
         axes.plot(epochs, trained.train_losses_, label=f"{size} new samples")
         if size == BOTH:
-            other, _ = fit_timed(OrtGradientForwardBackwardOptimizer(model, **options), *rows)
+            other, _ = fit_timed(OrtGradientForwardBackwardOptimizer(model, **options), *given)
             difference = abs(other.score(*test) - after)
             onnx.save(other.get_trained_onnx(), OUTPUT / f"{slug}-{size}-forward-backward.onnx")
             axes.plot(
@@ -221,7 +221,16 @@ def main() -> None:
     table = Table(title="Accuracy or R2 after a drift")
     for name in ("model", "drift"):
         table.add_column(name, no_wrap=True)
-    for name in ("rows", "old", "refit", "warm", "over old", "over refit", "s refit", "s warm"):
+    for name in (
+        "samples",
+        "old",
+        "refit",
+        "warm",
+        "over old",
+        "over refit",
+        "s refit",
+        "s warm",
+    ):
         table.add_column(name, justify="right", no_wrap=True)
     X, y = np.eye(4), np.arange(4.0)  # so that loading libraries counts for no model's seconds
     fit_timed(OrtGradientOptimizer(Ridge(), max_iter=1), X, y)

@@ -25,28 +25,28 @@ from sklearn.neural_network import MLPRegressor
 from ortlearn.distributed import DaskOrtGradientOptimizer
 
 #: Number of files, samples per file, and columns.
-FILES, ROWS, COLUMNS = 8, 10_000, 10
+FILES, SAMPLES, COLUMNS = 8, 10_000, 10
 console = Console()
 
 
-def samples(n_rows: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+def samples(n_samples: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Return samples of Friedman's first function, with noise."""
     rng = np.random.default_rng(seed)
-    X = rng.random((n_rows, COLUMNS), dtype=np.float32)
+    X = rng.random((n_samples, COLUMNS), dtype=np.float32)
     y = (
         10 * np.sin(np.pi * X[:, 0] * X[:, 1])
         + 20 * (X[:, 2] - 0.5) ** 2
         + 10 * X[:, 3]
         + 5 * X[:, 4]
     )
-    return X, (y + rng.standard_normal(n_rows)).astype(np.float32)
+    return X, (y + rng.standard_normal(n_samples)).astype(np.float32)
 
 
 def write_files(folder: Path) -> list[Path]:
     """Write the shards, a parquet file each."""
     paths = [folder / f"part-{number}.parquet" for number in range(FILES)]
     for number, path in enumerate(paths):
-        X, y = samples(ROWS, number)
+        X, y = samples(SAMPLES, number)
         columns = {f"x{place}": column for place, column in enumerate(X.T)}
         pq.write_table(pa.table({**columns, "label": y}), path)
     return paths
@@ -84,10 +84,10 @@ def main() -> None:
     table = Table("training", "seconds", "rounds", "workers seen", "loss", "R2 on test samples")
     X_test, y_test = samples(5000, 1000)
     names = [f"x{place}" for place in range(COLUMNS)]
-    rows = pa.table(dict(zip(names, X_test.T, strict=True))).to_pandas()
+    frame = pa.table(dict(zip(names, X_test.T, strict=True))).to_pandas()
     with TemporaryDirectory() as folder:
         paths = write_files(Path(folder))
-        console.print(f"{FILES} files of {ROWS:,} samples and {COLUMNS} columns are written.")
+        console.print(f"Written: {FILES} files of {SAMPLES:,} samples and {COLUMNS} columns.")
         options = {
             "n_workers": 2,
             "threads_per_worker": 1,
@@ -108,7 +108,7 @@ def main() -> None:
                     address for record in model.history_ for address in record["worker_rows"]
                 }
                 n_rounds = sum(record["rounds"] for record in model.history_)
-                score = model.score(rows, y_test)
+                score = model.score(frame, y_test)
                 numbers = f"{model.train_losses_[-1]:.4f}", f"{score:.4f}"
                 table.add_row(name, f"{seconds:.1f}", f"{n_rounds}", f"{len(seen)}", *numbers)
             console.print(f"Killed: {killed[0]}. Its tasks were run again by the other worker.")

@@ -34,7 +34,7 @@ X = np.column_stack(
 )
 score = income / 2e4 - 2.5 * X[:, 1] / income + X[:, 3] / 8 - 0.2 * X[:, 4]
 y = np.where(score + rng.normal(scale=0.3, size=800) > 0.3, "accept", "reject")
-network = MLPClassifier((16,), alpha=0.1, solver="lbfgs", max_iter=300, random_state=0)
+network = MLPClassifier((16,), alpha=0.1, solver="lbfgs", max_iter=3000, random_state=0)
 model = make_pipeline(StandardScaler(), network).fit(X, y)
 
 # %%

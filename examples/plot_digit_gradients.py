@@ -17,7 +17,7 @@ from sklearn.datasets import load_digits
 from sklearn.neural_network import MLPClassifier
 
 X, y = load_digits(return_X_y=True)
-model = MLPClassifier((50,), alpha=1.0, max_iter=60, random_state=0).fit(
+model = MLPClassifier((50,), alpha=1.0, max_iter=500, random_state=0).fit(
     X[:1400] / 16, y[:1400]
 )
 print(f"accuracy: {model.score(X[1400:] / 16, y[1400:]):.3f}")

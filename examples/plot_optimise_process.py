@@ -33,7 +33,7 @@ purity = 99 - 6 * T**2 - 3 * c * t - 2 * (p - 0.4) ** 2
 harvest += rng.normal(scale=0.5, size=150)
 purity += rng.normal(scale=0.1, size=150)
 
-kernel = RBF(2.0) + WhiteKernel(0.1)
+kernel = RBF(2.0) + WhiteKernel(0.01)
 of_yield = make_pipeline(StandardScaler(), GaussianProcessRegressor(kernel, normalize_y=True))
 of_purity = make_pipeline(StandardScaler(), PolynomialFeatures(2), Ridge(alpha=0.1))
 of_yield.fit(X, harvest)

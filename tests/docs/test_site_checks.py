@@ -46,8 +46,12 @@ def test_valid_site(site):
         ('<script src="gone.js"></script>', "broken link gone.js"),
         ('<img src="../picture.svg" alt=" ">', "picture ../picture.svg has no alternative text"),
         ('<img src="../picture.svg">', "picture ../picture.svg has no alternative text"),
+        (
+            '<p class="sphx-glr-script-out">/lib/site-packages/a.py: Warning</p>',
+            "an example prints a warning",
+        ),
     ],
-    ids=["file", "anchor", "anchor of the page", "picture", "script", "blank text", "no text"],
+    ids=["file", "anchor", "anchor of the page", "picture", "script", "blank text", "no text", "warning"],
 )
 def test_problems_are_found(site, text, problem):
     root = site(**{"guide/other.html": text})

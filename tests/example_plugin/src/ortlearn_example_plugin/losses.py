@@ -29,5 +29,5 @@ class LogCoshLoss(BaseLoss):
         size = op.Abs(op.Div(op.Sub(predicted, expected), scale))
         # log(cosh(d)) = |d| + log(1 + exp(-2 |d|)) - log(2); cosh itself overflows in float32 from |d| = 90.
         tail = op.Log(op.Add(op.Exp(op.Mul(size, -2.0)), 1.0))
-        rows = op.Sub(op.Add(size, tail), math.log(2.0))
-        return self.sum_outputs(op, op.Mul(rows, scale**2))
+        losses = op.Sub(op.Add(size, tail), math.log(2.0))
+        return self.sum_outputs(op, op.Mul(losses, scale**2))
