@@ -47,7 +47,7 @@ def page(issues: list[FirstIssue]) -> str:
         anchor = re.sub(r"[^\w -]", "", issue.section.lower()).replace(" ", "-")
         files = ", ".join(f"`{name}`" for name in issue.files)
         parts.append(
-            f"## {issue.title}\n\n{issue.limit} ([limits](limits.md#{anchor}))\n\n"
+            f"## {issue.title}\n\n[The limit](limits.md#{anchor}).\n\n"
             f"**First step.** {issue.step}\n\n**Files.** {files}\n"
         )
     parts.append("---\n\n`make docs` generates this page from the comments in `docs/limits.md`.\n")
