@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from functools import reduce
+from functools import cached_property
 from typing import Any
 
 import numpy as np
-from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
+from onnx import ModelProto, TensorProto, helper
 
 from ..differentiation.gradient_model import gradient_model
 from ..differentiation.stable_softplus import with_softplus, without_float64_softplus
@@ -19,7 +19,6 @@ from ..graphs import (
     make_value_info,
     map_names,
     prune,
-    replace_nodes,
     value_types,
 )
 from ..graphs.editing import with_fields
@@ -29,6 +28,8 @@ from ..losses.written_losses import write_losses
 from ..runtime.devices import Device
 from ..runtime.onnxruntime_module import runtime_failures
 from ..runtime.sessions import make_session
+from .sample_derivatives import LARGEST_STEP, NEAREST, SampleDerivatives
+from .sample_graphs import UnreadGraphError
 
 __all__ = ["LossDerivatives", "predicts_labels"]
 
@@ -37,18 +38,8 @@ LABEL, SCORE, TOTAL, LOSSES, FIRST, SECOND = (
 )
 OPSET = 18
 CPU = Device("cpu")
-#: Number of samples of one call, whose intermediate results stay in the cache of the processor.
-BLOCK = 16384
-#: Operators that treat all elements alike, and broadcast scalars.
-ELEMENTWISE = set(
-    "Abs Add And Asinh Atan Cast Clip Cosh Div Equal Erf Exp Greater GreaterOrEqual Identity Less "
-    "LessOrEqual Log Max Min Mul Neg Not Or Pow Reciprocal Relu Sigmoid Sign Sinh Softplus Sqrt Sub "
-    "Tanh Where".split()
-)
-#: Smallest distance of a score from a label in the slope of a secant, relative to the mean distance.
-NEAREST = 0.1
-#: Largest step of scores that are no predictions, such as those of classes.
-LARGEST_STEP = 10.0
+#: Most scores whose graph is written column by column.
+MOST_COLUMNS = 10
 
 
 def predicts_labels(loss: BaseLoss) -> bool:
@@ -86,7 +77,7 @@ class LossDerivatives:
 
     def gradient_hessian(self, labels: np.ndarray, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the gradient and the diagonal of the Hessian, of shape (n, n_scores)."""
-        first, second = self._run("pair", labels, scores)
+        first, second = self._run("hessian", labels, scores)
         return first, second
 
     def curvature(self, labels: np.ndarray, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -99,29 +90,37 @@ class LossDerivatives:
         scores, of classes and logarithms, are not compared with labels: their largest step is
         :data:`LARGEST_STEP`, or one if the loss has kinks.
         """
-        found = np.empty(scores.shape, self.dtype), np.empty(scores.shape, self.dtype)
-        for start in range(0, len(scores), BLOCK):
-            block = slice(start, start + BLOCK)
-            found[0][block], found[1][block] = self._curvature(labels[block], scores[block])
-        return found
-
-    def _curvature(self, labels: np.ndarray, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        first, second = self.gradient_hessian(labels, scores)
-        is_positive = (second if second.strides[0] else second[:1]) > 0  # constants are broadcast
-        if is_positive.all():
+        if self._samples is not None:
+            first, second = self._run("curvature", labels, scores)
             return first, second
-        if not self.predicts_labels:
-            slopes = np.abs(first) / (1.0 if self.loss.kinks else LARGEST_STEP)
-        else:
-            labels = labels.reshape(scores.shape)
-            mirrored = 2 * labels
-            mirrored -= scores
-            slopes = first - self.gradient(labels, mirrored)
-            size = np.subtract(mirrored, scores, out=mirrored)  # twice the distance
-            np.abs(size, out=size)
-            np.maximum(size, NEAREST * size.mean() + np.finfo(np.float32).tiny, out=size)
-            np.abs(np.divide(slopes, size, out=slopes), out=slopes)
-        return first, np.where(is_positive, second, slopes)
+        first, second = self.gradient_hessian(labels, scores)
+        slopes = np.abs(first) / self._largest_step
+        if self.predicts_labels:
+            distance = np.reshape(labels, scores.shape) - scores
+            rise = np.abs(self.gradient(labels, scores + 2 * distance) - first) / 2
+            np.abs(distance, out=distance)
+            slopes = rise / np.maximum(distance, NEAREST * distance.mean() + np.finfo(np.float32).tiny)
+        return first, np.where(second > 0, second, slopes)
+
+    @property
+    def _largest_step(self) -> float:
+        return 1.0 if self.loss.kinks else LARGEST_STEP
+
+    @cached_property
+    def _samples(self) -> SampleDerivatives | None:
+        """The derivatives by columns, or None if the graph is not read sample by sample."""
+        if self.n_scores > 1 and not (self._by_class and self.n_scores <= MOST_COLUMNS):
+            return None
+        losses = self._losses()
+        losses = prune(with_fields(losses, output=[losses.graph.output[0]]))
+        try:
+            found = SampleDerivatives(
+                losses, self.n_scores, self.dtype, self.predicts_labels, self._largest_step, self._n_jobs
+            )
+            found.curvatures  # noqa: B018 - reads all graphs
+            return found
+        except UnreadGraphError:
+            return None
 
     def _run(self, kind: str, labels: np.ndarray, scores: np.ndarray) -> list[np.ndarray]:
         try:
@@ -131,12 +130,14 @@ class LossDerivatives:
                 raise
             self.dtype = np.dtype(np.float32)
             self._sessions.clear()
+            del self._samples
             return self._run_in(kind, labels, scores)
 
     def _run_in(self, kind: str, labels: np.ndarray, scores: np.ndarray) -> list[np.ndarray]:
+        if self._samples is not None:
+            return self._samples.run(kind, labels, scores)
         if kind not in self._sessions:
-            model = {"losses": self._losses, "gradient": self._gradient, "pair": self._pair}[kind]()
-            model = _as_vectors(prune(model)) if self.n_scores == 1 else prune(model)
+            model = prune({"losses": self._losses, "gradient": self._gradient, "hessian": self._pair}[kind]())
             self._sessions[kind] = make_session(without_float64_softplus(model), CPU, self._n_jobs)
         session = self._sessions[kind]
         types = {LABEL: np.int64 if self.integer_labels else self.dtype, SCORE: self.dtype}
@@ -184,33 +185,6 @@ class LossDerivatives:
             op.node("Identity", parts[0], outputs=[SECOND])
         first = next(value for value in model.graph.output if value.name == FIRST)
         return append_nodes(model, op, outputs=[first, renamed_value(first, SECOND)])
-
-
-def _as_vectors(model: ModelProto) -> ModelProto:
-    """Return a graph of vectors instead of columns, with scalars as constants, if its operators allow it.
-
-    onnxruntime takes up to 100 ns to subtract a scalar from an element of a column.
-    """
-
-    def of_shape(node: NodeProto, op: GraphBuilder) -> str:
-        tensors = [numpy_helper.to_array(helper.get_attribute_value(own)) for own in node.attribute]
-        return op.constant(np.reshape(tensors[0] if tensors else np.float32(0), ()))
-
-    rules: dict[tuple[str, str], Any] = {
-        ("", "ConstantOfShape"): of_shape,
-        ("", "Expand"): lambda node, op: node.input[0],
-        ("", "Sum"): lambda node, op: reduce(op.Add, node.input),  # whose kernel is slow
-        ("", "Unsqueeze"): lambda node, op: node.input[0],
-    }
-    found = prune(replace_nodes(model, rules))
-    is_scalar = all(int(np.prod(tensor.dims)) == 1 and not tensor.dims for tensor in found.graph.initializer)
-    if not is_scalar or not {node.op_type for node in found.graph.node} <= ELEMENTWISE:
-        return model
-    kinds = value_types(model)
-    for values in (found.graph.input, found.graph.output):
-        for value in values:
-            value.CopyFrom(make_value_info(value.name, TensorType(kinds[value.name].elem_type, ("N",))))
-    return found
 
 
 def _directional(model: ModelProto, number: int | None) -> tuple[ModelProto, str]:

@@ -8,7 +8,8 @@ import numpy as np
 
 from ..exceptions import ConvergenceError
 from ..losses import BaseLoss
-from .derivatives import LARGEST_STEP, LossDerivatives
+from .derivatives import LossDerivatives
+from .sample_derivatives import LARGEST_STEP
 
 __all__ = ["StageObjective"]
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from ..graphs import GraphBuilder
 from .base import BaseLoss
-from .expressions import positive_part
+from .expressions import positive_part, squared_part
 
 __all__ = ["EpsilonInsensitiveLoss", "SquaredEpsilonInsensitiveLoss"]
 
@@ -41,11 +41,11 @@ class EpsilonInsensitiveLoss(BaseLoss):
 
     def forward(self, op: GraphBuilder, expected: str, predicted: str) -> str:
         """Write the loss of each sample."""
-        return self.sum_outputs(op, self._beyond(op, expected, predicted))
+        return self.sum_outputs(op, positive_part(op, self._beyond(op, expected, predicted)))
 
     def _beyond(self, op: GraphBuilder, expected: str, predicted: str) -> Any:
-        """Write ``max(0, |f - y| - epsilon)``."""
-        return positive_part(op, op.Sub(op.Abs(op.Sub(predicted, expected)), float(self.epsilon)))
+        """Write ``|f - y| - epsilon``."""
+        return op.Sub(op.Abs(op.Sub(predicted, expected)), float(self.epsilon))
 
 
 class SquaredEpsilonInsensitiveLoss(EpsilonInsensitiveLoss):
@@ -71,5 +71,4 @@ class SquaredEpsilonInsensitiveLoss(EpsilonInsensitiveLoss):
 
     def forward(self, op: GraphBuilder, expected: str, predicted: str) -> str:
         """Write the loss of each sample."""
-        beyond = self._beyond(op, expected, predicted)
-        return self.sum_outputs(op, op.Mul(beyond, beyond))
+        return self.sum_outputs(op, squared_part(op, self._beyond(op, expected, predicted)))

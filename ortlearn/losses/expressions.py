@@ -6,7 +6,7 @@ import numpy as np
 
 from ..graphs import GraphBuilder
 
-__all__ = ["margin", "positive_part", "softplus"]
+__all__ = ["margin", "positive_part", "softplus", "squared_part"]
 
 
 def positive_part(op: GraphBuilder, values: str) -> str:
@@ -16,6 +16,16 @@ def positive_part(op: GraphBuilder, values: str) -> str:
     of zero.
     """
     return op.Mul(op.Add(values, op.Abs(values)), 0.5)
+
+
+def squared_part(op: GraphBuilder, values: str, highest: float | None = None) -> str:
+    """Write ``max(values, 0) ** 2``, continued above ``highest`` by its tangent.
+
+    The derivative is twice the clipped values, which is written once.
+    """
+    bounds = (0.0,) if highest is None else (0.0, highest)
+    clipped = op.Clip(values, *bounds)
+    return op.Mul(clipped, op.Sub(op.Mul(values, 2.0), clipped))
 
 
 def softplus(op: GraphBuilder, values: str) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from ..graphs import GraphBuilder
 from .base import BaseLoss
-from .expressions import positive_part
 
 __all__ = ["HuberLoss"]
 
@@ -42,7 +41,6 @@ class HuberLoss(BaseLoss):
     def forward(self, op: GraphBuilder, expected: str, predicted: str) -> str:
         """Write the loss of each sample."""
         delta = float(self.delta)
-        magnitude = op.Abs(op.Sub(predicted, expected))
-        beyond = positive_part(op, op.Sub(magnitude, delta))
-        within = op.Sub(magnitude, beyond)
-        return self.sum_outputs(op, op.Add(op.Mul(op.Mul(within, within), 0.5), op.Mul(beyond, delta)))
+        residual = op.Sub(predicted, expected)
+        within = op.Clip(residual, -delta, delta)  # also the gradient
+        return self.sum_outputs(op, op.Mul(within, op.Sub(residual, op.Mul(within, 0.5))))

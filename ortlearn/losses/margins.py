@@ -6,7 +6,7 @@ from typing import Any
 
 from ..graphs import GraphBuilder
 from .base import BaseLoss
-from .expressions import margin, positive_part
+from .expressions import margin, positive_part, squared_part
 
 __all__ = ["HingeLoss", "ModifiedHuberLoss", "PerceptronLoss", "SquaredHingeLoss"]
 
@@ -67,8 +67,7 @@ class SquaredHingeLoss(MarginLoss):
 
     def of_margin(self, op: GraphBuilder, margins: Any) -> Any:
         """Write the loss of each margin."""
-        short = positive_part(op, op.Sub(1.0, margins))
-        return op.Mul(short, short)
+        return squared_part(op, op.Sub(1.0, margins))
 
 
 class ModifiedHuberLoss(MarginLoss):
@@ -90,10 +89,7 @@ class ModifiedHuberLoss(MarginLoss):
 
     def of_margin(self, op: GraphBuilder, margins: Any) -> Any:
         """Write the loss of each margin."""
-        short = positive_part(op, op.Sub(1.0, margins))
-        beyond = positive_part(op, op.Sub(short, 2.0))
-        within = op.Sub(short, beyond)
-        return op.Add(op.Mul(within, within), op.Mul(beyond, 4.0))
+        return squared_part(op, op.Sub(1.0, margins), 2.0)
 
 
 class PerceptronLoss(MarginLoss):

@@ -6,10 +6,12 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache, partial
 from typing import Any
 
+import numpy as np
+
 from .devices import Device, ort_device
 from .onnxruntime_module import runtime
 
-__all__ = ["BoundCall", "run_vectors", "saved_tensors"]
+__all__ = ["ArrayCall", "BoundCall", "run_vectors", "saved_tensors"]
 
 #: Tensors by name.
 Tensors = Mapping[str, Any]
@@ -67,6 +69,37 @@ class BoundCall:
         """Return the outputs that the last call allocated."""
         found = self._binding.get_outputs()  # reading all of them takes up to 40 us
         return {name: found[index] for index, name in enumerate(self._new)}
+
+
+class ArrayCall:
+    """A session on the CPU that reads and writes vectors of numpy, block by block.
+
+    Only vectors of another type, and those that are not contiguous, are copied.
+    """
+
+    def __init__(self, session: Any, inputs: Tensors, outputs: Tensors, dtype: np.dtype, size: int) -> None:
+        binding, self._session = session.io_binding()._iobinding, session._sess
+        self._binding, self._device, self._type = binding, ort_device(Device("cpu")), dtype.type
+        self._vectors = []
+        for bind, vectors in ((binding.bind_input, inputs), (binding.bind_output, outputs)):
+            for name, array in vectors.items():
+                is_shared = array.dtype == dtype and array.flags.c_contiguous
+                own = array if is_shared else np.empty(size, dtype)
+                step = own.itemsize if is_shared else 0
+                self._vectors.append((bind, name, own.ctypes.data, step, None if is_shared else own, array))
+        self._n_inputs = len(inputs)
+
+    def __call__(self, start: int, stop: int) -> None:
+        """Run the session on the samples of a block."""
+        shape = [stop - start]
+        for number, (bind, name, address, step, own, array) in enumerate(self._vectors):
+            if own is not None and number < self._n_inputs:
+                own[: stop - start] = array[start:stop]
+            bind(name, self._device, self._type, shape, address + start * step)
+        self._session.run_with_iobinding(self._binding, _default_run_options())
+        for _, _, _, _, own, array in self._vectors[self._n_inputs :]:
+            if own is not None:
+                array[start:stop] = own[: stop - start]
 
 
 def saved_tensors(session: Any, values: Tensors, device: Device) -> dict[str, Any]:

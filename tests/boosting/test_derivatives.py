@@ -35,7 +35,27 @@ class FiveTimes(losses.BaseLoss):
         return self.sum_outputs(op, op.Max(op.Mul(short, 5.0), op.Neg(short)))
 
 
+class OfReduction(losses.BaseLoss):
+    """The absolute error, by an operator on several elements."""
+
+    kinks = True
+
+    def forward(self, op, expected, predicted):
+        return op.ReduceL1(op.Sub(predicted, expected), [1], keepdims=0)
+
+
+#: Expressions whose derivatives are simplified: constants, equal parts, conditions, kinks beside the scores.
+EXPRESSIONS = (
+    "(score * 1 + 0 - label) ** 2 / 2 - 0 * score",
+    "where(abs(score - label) < 1, (score - label) ** 2 / 2, abs(score - label) - 0.5)",
+    "where(label > score, 3, 1) * (label - score) ** 2 + where(not label > score, score, score) ** 4 / 8",
+    "maximum(score - label, 0) ** 3 + 2 * minimum(score - label, 0) ** 2",
+    "clip(score - label, -1, 2) * (2 * (score - label) - clip(score - label, -1, 2))",
+    "softplus(-score) - softplus(score) + exp(-score) * label + 3 * score - label * 2 + score",
+    "sin(score) * label / (2 + square(score)) - log(1 + score ** 2) * (1 - sigmoid(score))",
+)
 SMOOTH = [
+    *((losses.ExpressionLoss(text), 1, POSITIVE) for text in EXPRESSIONS),
     *((loss, 1, POSITIVE) for loss in (losses.SquaredErrorLoss(), losses.HuberLoss(), losses.PoissonLoss())),
     *((loss, 1, POSITIVE) for loss in (losses.GammaLoss(), losses.TweedieLoss(1.5))),
     (losses.SquaredEpsilonInsensitiveLoss(0.3), 1, POSITIVE),
@@ -74,6 +94,43 @@ def test_curvature_at_kinks_is_that_of_the_touching_parabola(loss, slopes):
     expected = slopes / (2 * distances.clip(0.1 * distances.mean()))
     np.testing.assert_allclose(curvature, expected, rtol=1e-6)
     assert set(np.round(gradient.ravel(), 6)) in ({-0.9, 0.1}, {-5.0, 1.0})
+
+
+@pytest.mark.parametrize("delta", [0.7, 2.0])
+def test_curvature_of_a_smooth_loss_is_a_mean_of_second_derivatives(delta):
+    labels, scores = POSITIVE, POSITIVE + np.linspace(-3, 3, 40)[:, None]
+    found = LossDerivatives(losses.HuberLoss(delta)).curvature(labels, scores)[1]
+    np.testing.assert_allclose(found, np.minimum(1.0, delta / np.abs(scores - labels)), rtol=1e-12)
+
+
+def test_losses_of_other_operators_have_the_same_derivatives():
+    scores = POSITIVE + RANDOM.normal(size=(40, 1))
+    pairs = zip(
+        LossDerivatives(OfReduction()).curvature(POSITIVE, scores),
+        LossDerivatives(losses.AbsoluteErrorLoss()).curvature(POSITIVE, scores),
+        strict=True,
+    )
+    for found, expected in pairs:
+        np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "loss, operators",
+    [
+        (losses.SquaredErrorLoss(), "Sub"),
+        (losses.ExpressionLoss(EXPRESSIONS[0]), "Sub"),
+        (losses.PoissonLoss(), "Exp Sub"),
+        (losses.HuberLoss(), "Sub Clip Equal Cast"),
+        (losses.LogLoss(), "Sigmoid Sub Sub Mul"),
+        (losses.ExpressionLoss("(label - score) ** 4 + abs(label - score)"), "Sub Mul Mul Mul Sign Add Mul"),
+    ],
+)
+def test_derivatives_are_written_with_few_nodes(loss, operators):
+    samples = LossDerivatives(loss)._samples
+    (first,), (second,) = samples._firsts, samples._seconds
+    forms = {name: form for name, form in (("first", first), ("second", second)) if form.terms}
+    found = sorted(node.op_type for node in samples._graph.model(forms).graph.node)
+    assert found == sorted(operators.split())
 
 
 def test_curvature_is_positive_where_a_loss_is_not_convex():

@@ -63,6 +63,24 @@ def test_expressions_and_several_classes():
     np.testing.assert_allclose(hessian, shares * (1 - shares), atol=1e-6)
 
 
+@pytest.mark.parametrize("package", ["lightgbm", "xgboost"])
+@pytest.mark.parametrize(
+    "name, n_scores", [("squared_error", 1), ("log_loss", 1), ("huber", 1), ("log_loss", 3)]
+)
+def test_many_samples_in_blocks_have_the_derivatives_of_few(package, name, n_scores):
+    """Labels are float32, and scores of several classes in either order."""
+    n, random = 150_001, np.random.default_rng(0)
+    labels = random.integers(max(n_scores, 2), size=n).astype(np.float32)
+    scores = 3 * random.normal(size=(n, n_scores) if n_scores > 1 else n)
+    objective = as_objective(name, package=package)
+    whole = objective(labels, np.asfortranarray(scores) if package == "lightgbm" else scores.astype("f4"))
+    for start in (0, 70_000, n - 1000):
+        part = slice(start, start + 1000)
+        for found, expected in zip(whole, objective(labels[part], scores[part]), strict=True):
+            assert found.shape == scores.shape
+            np.testing.assert_allclose(found[part], expected, rtol=1e-5, atol=1e-6)
+
+
 def test_objectives_are_pickled_and_wrong_ones_refused():
     objective = pickle.loads(pickle.dumps(as_objective("huber")))
     assert objective(np.zeros(1), np.array([0.5]))[0].tolist() == [0.5]
