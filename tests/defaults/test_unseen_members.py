@@ -70,8 +70,8 @@ def test_scores_in_training_are_those_of_scikit_learn_out_of_bag(model, X, y):
 @pytest.mark.slow
 def test_other_samples_are_predicted_by_all_members():
     model = RandomForestRegressor(10, random_state=0).fit(X[:300], Y[:300])
-    for rows in (slice(300, 600), slice(200, 500), slice(0, 299)):
-        assert prepared(model, X[rows], Y[rows])[3].members is None
+    for numbers in (slice(300, 600), slice(200, 500), slice(0, 299)):
+        assert prepared(model, X[numbers], Y[numbers])[3].members is None
     assert prepared(model, X[:300][::-1], Y[:300])[3].members is None
     assert prepared(model, X[:300], Y[:300])[3].members is not None
     weights = np.arange(300) % 3
@@ -173,23 +173,23 @@ def test_explain_names_the_samples_that_train_leaves():
 def test_held_out_samples_that_all_trees_have_seen_do_not_count():
     model = RandomForestRegressor(4, random_state=0).fit(X[:200], Y[:200])
     configuration, start, _, _ = prepared(model, X[:200], Y[:200])
-    members, rows = start.data.members, np.arange(200)
+    members, numbers = start.data.members, np.arange(200)
     is_seen = ~members.any(axis=1)
     assert 10 < is_seen.sum() < 100
 
-    def validation(rows, weights=None):
-        samples = Samples(X[rows], Y[rows], weights)
-        return Validation.of(configuration, start, samples, lambda own: Ridge(), members[rows])
+    def validation(numbers, weights=None):
+        samples = Samples(X[numbers], Y[numbers], weights)
+        return Validation.of(configuration, start, samples, lambda own: Ridge(), members[numbers])
 
     trees = np.stack([tree.predict(X[:200]) for tree in model.estimators_], axis=1)
     unseen = (trees * (members > 0)).sum(axis=1) / np.maximum((members > 0).sum(axis=1), 1)
     losses, weights = (unseen - Y[:200]) ** 2 / 2, np.linspace(1, 3, 200)
     for given in (None, weights):
         own = ~is_seen * (1.0 if given is None else given)
-        found = validation(rows, given).loss(start.weights)
+        found = validation(numbers, given).loss(start.weights)
         assert found == pytest.approx(np.average(losses, weights=own), rel=1e-6)
     losses = (trees.mean(axis=1) - Y[:200]) ** 2 / 2  # all trees have seen all of these
-    found = validation(rows[is_seen]).loss(start.weights)
+    found = validation(numbers[is_seen]).loss(start.weights)
     assert found == pytest.approx(losses[is_seen].mean(), rel=1e-6)
 
 

@@ -58,16 +58,16 @@ def test_empty_partitions_are_ignored(client, regression, expected):
 
 def test_unknown_numbers_of_samples(client, regression, expected):
     X, y = regression
-    rows = da.concatenate(
+    array = da.concatenate(
         [cut(X, [250, 350]), da.from_array(y.reshape(-1, 1), chunks=((250, 350), -1))], axis=1
     )
-    rows = rows[rows[:, 0] > -100]
-    assert np.isnan(rows.shape[0])
-    found = trained(client, LinearRegression(), rows[:, :4], rows[:, 4])
+    array = array[array[:, 0] > -100]
+    assert np.isnan(array.shape[0])
+    found = trained(client, LinearRegression(), array[:, :4], array[:, 4])
     assert same_bits(found, expected)
-    assert np.array_equal(found.predict(rows[:, :4]).compute(), found.predict(X))
+    assert np.array_equal(found.predict(array[:, :4]).compute(), found.predict(X))
     with pytest.raises(ValueError, match="partitions of X have an unknown number of samples"):
-        trained(client, LinearRegression(), rows[:, :4], y)
+        trained(client, LinearRegression(), array[:, :4], y)
 
 
 def test_blocks_of_columns_and_differently_chunked_labels(client, regression, expected):

@@ -8,7 +8,7 @@ from sklearn.linear_model import LogisticRegression
 from ortlearn import OrtGradientOptimizer
 from ortlearn.distributed import DaskOrtGradientOptimizer
 from ortlearn.exceptions import SourceError
-from tests.estimators.wrong_rows import WRONG_ROWS, X, Y, sentence
+from tests.estimators.wrong_samples import WRONG_SAMPLES, X, Y, sentence
 
 #: Trainings on a cluster.
 pytestmark = [
@@ -23,13 +23,13 @@ def on_cluster(client, *parts):
     return model.fit([dask.delayed(part, traverse=False) for part in parts])
 
 
-@pytest.mark.parametrize("name", [name for name in WRONG_ROWS if name != "one class"])
+@pytest.mark.parametrize("name", [name for name in WRONG_SAMPLES if name != "one class"])
 def test_message_is_that_of_one_machine(client, name):
-    rows = WRONG_ROWS[name]
+    given = WRONG_SAMPLES[name]
     with pytest.raises(ValueError) as expected:
-        OrtGradientOptimizer(LogisticRegression(), **OPTIONS).fit(*rows)
+        OrtGradientOptimizer(LogisticRegression(), **OPTIONS).fit(*given)
     with pytest.raises(ValueError) as found:
-        on_cluster(client, rows)
+        on_cluster(client, given)
     assert sentence(found.value) == sentence(expected.value)
 
 

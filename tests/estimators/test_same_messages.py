@@ -8,10 +8,10 @@ from sklearn.model_selection import GridSearchCV
 from ortlearn import OrtGradientOptimizer
 from ortlearn.callbacks import ModelCheckpoint
 from ortlearn.search import OrtGridSearchCV
-from tests.estimators.wrong_rows import IN_COLUMNS, ROWS, WRONG_ROWS, sentence
+from tests.estimators.wrong_samples import IN_COLUMNS, N_SAMPLES, WRONG_SAMPLES, sentence
 
 #: One split, so that each fold has the wrong sample.
-SPLIT = [(np.arange(ROWS), np.arange(ROWS))]
+SPLIT = [(np.arange(N_SAMPLES), np.arange(N_SAMPLES))]
 
 
 def trainer(**options):
@@ -38,7 +38,7 @@ def in_search(search, X, y, weight, estimator=None):
 
 def in_file(X, y, weight, folder):
     pq = pytest.importorskip("pyarrow.parquet")
-    pq.write_table(table(X, y, weight), folder / "rows.parquet")
+    pq.write_table(table(X, y, weight), folder / "samples.parquet")
     return trainer().fit_stream(folder, *named(y, weight))
 
 
@@ -63,27 +63,27 @@ COLUMNS = {
 pytestmark = pytest.mark.filterwarnings("ignore:.*:UserWarning", "ignore:invalid value:RuntimeWarning")
 
 
-def message(call, *rows):
+def message(call, *given):
     with pytest.raises(ValueError) as caught:
-        call(*rows)
+        call(*given)
     return sentence(caught.value)
 
 
 @pytest.mark.sweep(22)
-@pytest.mark.parametrize("name", WRONG_ROWS)
+@pytest.mark.parametrize("name", WRONG_SAMPLES)
 def test_message_is_the_same_everywhere(name, tmp_path):
-    rows = WRONG_ROWS[name]
-    expected = message(trainer().fit, *rows)
+    given = WRONG_SAMPLES[name]
+    expected = message(trainer().fit, *given)
     for door, call in {**ARRAYS, **(COLUMNS if name in IN_COLUMNS else {})}.items():
-        assert message(call, *rows, tmp_path) == expected, door
+        assert message(call, *given, tmp_path) == expected, door
 
 
 @pytest.mark.slow
 @pytest.mark.needs_callbacks
 def test_message_in_a_resumed_search(tmp_path):
-    X, y = np.random.default_rng(1).standard_normal((ROWS, 2)), np.arange(ROWS) % 2
+    X, y = np.random.default_rng(1).standard_normal((N_SAMPLES, 2)), np.arange(N_SAMPLES) % 2
     searched = trainer().set_callbacks(ModelCheckpoint(tmp_path, resume=True))
     in_search(GridSearchCV, X, y, None, searched)
-    for name, rows in WRONG_ROWS.items():
-        found = message(lambda *rows: in_search(GridSearchCV, *rows, searched), *rows)
-        assert found == message(trainer().fit, *rows), name
+    for name, given in WRONG_SAMPLES.items():
+        found = message(lambda *given: in_search(GridSearchCV, *given, searched), *given)
+        assert found == message(trainer().fit, *given), name

@@ -16,7 +16,7 @@ OPTIONS = {"learning_rate": 0.1, "batch_size": 16, "max_iter": 3, "random_state"
 
 
 @pytest.fixture(scope="module")
-def rows():
+def given():
     rng = np.random.default_rng(0)
     X = rng.standard_normal((501, 6)).astype(np.float32)
     y = np.array(["a", "b", "c"])[np.digitize(X[:, 0] + X[:, 1], [-0.5, 0.8])]
@@ -42,8 +42,8 @@ def same(first, second):
 @pytest.mark.sweep(5)
 @pytest.mark.parametrize("size", [1, 7, 100, 501])
 @pytest.mark.parametrize("buffer", [40, 10_000])
-def test_without_shuffling_chunks_have_no_effect(optimizer, rows, size, buffer):
-    X, y, _ = rows
+def test_without_shuffling_chunks_have_no_effect(optimizer, given, size, buffer):
+    X, y, _ = given
     model = optimizer(LogisticRegression(), shuffle=False, **OPTIONS)
     in_memory = optimizer(LogisticRegression(), shuffle=False, **OPTIONS).fit(X, y)
     same(in_memory, model.fit_stream(cut(size, X, y), shuffle_buffer=buffer))
@@ -51,15 +51,15 @@ def test_without_shuffling_chunks_have_no_effect(optimizer, rows, size, buffer):
 
 
 @pytest.mark.parametrize("size", [7, 501])
-def test_buffer_of_all_samples_equals_fit(optimizer, rows, size):
-    X, y, weights = rows
+def test_buffer_of_all_samples_equals_fit(optimizer, given, size):
+    X, y, weights = given
     for model in (MLPClassifier((4,)), make_pipeline(StandardScaler(), LogisticRegression())):
         in_memory = optimizer(model, **OPTIONS).fit(X, y, weights)
         same(in_memory, optimizer(model, **OPTIONS).fit_stream(cut(size, X, y, weights)))
 
 
-def test_weights_with_several_chunks(optimizer, rows):
-    X, y, weights = rows
+def test_weights_with_several_chunks(optimizer, given):
+    X, y, weights = given
     weights = np.where(np.arange(501) // 80 == 1, 0.0, weights)  # chunks of total weight zero
     model = Ridge(alpha=5.0)
     target = X @ np.arange(6) + 1
@@ -72,8 +72,8 @@ def test_weights_with_several_chunks(optimizer, rows):
 
 
 @pytest.mark.parametrize("class_weight", ["balanced", {"a": 1.0, "b": 2.0, "c": 0.5}])
-def test_class_weights_use_all_samples(optimizer, rows, class_weight):
-    X, y, weights = rows
+def test_class_weights_use_all_samples(optimizer, given, class_weight):
+    X, y, weights = given
     order = np.argsort(y)  # the first chunks have one class only
     X, y, weights = X[order], y[order], weights[order]
     for extra in ((), (weights,)):
@@ -85,7 +85,7 @@ def test_class_weights_use_all_samples(optimizer, rows, class_weight):
         same(in_memory, found)
 
 
-def test_every_sample_once_in_random_order(rows):
+def test_every_sample_once_in_random_order(given):
     """The order differs between epochs, and is determined by the seed."""
     from ortlearn.data.opening import open_source
     from ortlearn.data.orders import ORDER_VERSION
@@ -96,7 +96,7 @@ def test_every_sample_once_in_random_order(rows):
     numbers = np.arange(200_000, dtype=np.float32).reshape(-1, 1)
     source = open_source(numbers, numbers.ravel())
     samples = SourceSamples(source, count(source, False, "", False), 64, 20_000)
-    samples.read = lambda rows: Data(rows.X, rows.y)
+    samples.read = lambda given: Data(given.X, given.y)
     samples._matrix_dtype = np.dtype(np.float32)
 
     def order(seed, epoch, n_samples=0):
@@ -119,8 +119,8 @@ def test_every_sample_once_in_random_order(rows):
         np.testing.assert_array_equal(order(seed, 0)[done:], order(seed, 0, done))
 
 
-def test_memory_maps_and_sparse_data(optimizer, rows, tmp_path):
-    X, y, weights = rows
+def test_memory_maps_and_sparse_data(optimizer, given, tmp_path):
+    X, y, weights = given
     np.save(tmp_path / "X.npy", X)
     in_memory = optimizer(LogisticRegression(), **OPTIONS).fit(X, y, weights)
     mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
@@ -135,8 +135,8 @@ def test_memory_maps_and_sparse_data(optimizer, rows, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.sweep(1)
-def test_types_of_labels(optimizer, rows):
-    X, _, _ = rows
+def test_types_of_labels(optimizer, given):
+    X, _, _ = given
     one, two = X[:, 0] * 2 + 1, np.stack([X[:, 0], X[:, 1] - X[:, 2]], axis=1)
     labels = (two > 0).astype(int)
     for model, y in (
@@ -153,8 +153,8 @@ def test_types_of_labels(optimizer, rows):
         np.testing.assert_array_equal(found.predict(X), in_memory.predict(X))
 
 
-def test_pipeline_is_fitted_on_the_first_buffer(optimizer, rows):
-    X, y, _ = rows
+def test_pipeline_is_fitted_on_the_first_buffer(optimizer, given):
+    X, y, _ = given
     X = X * 3 + 5
     scaler = StandardScaler().fit(X[:96])
     found = optimizer(make_pipeline(StandardScaler(), LogisticRegression()), shuffle=False, **OPTIONS)
@@ -169,8 +169,8 @@ def test_pipeline_is_fitted_on_the_first_buffer(optimizer, rows):
 
 @pytest.mark.slow
 @pytest.mark.sweep(1)
-def test_validation_on_another_source(optimizer, rows):
-    X, y, _ = rows
+def test_validation_on_another_source(optimizer, given):
+    X, y, _ = given
     train, test = (X[:400], y[:400]), (X[400:], y[400:])
     options = {**OPTIONS, "max_iter": 12, "early_stopping": True, "n_iter_no_change": 2, "shuffle": False}
     options |= {"validation_every": 1, "tol": 0.05}
@@ -194,9 +194,9 @@ def test_validation_on_another_source(optimizer, rows):
 
 
 @pytest.mark.parametrize("encoding", ["dictionary", "plain"])
-def test_columns_of_a_parquet_folder(optimizer, rows, tmp_path, encoding):
+def test_columns_of_a_parquet_folder(optimizer, given, tmp_path, encoding):
     pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
-    X, y, weights = rows
+    X, y, weights = given
     names = [f"x{number}" for number in range(6)]
     frame = pa.table([*X.T, y, weights], names=[*names, "label", "weight"]).to_pandas()
     columns, options = pa.Table.from_pandas(frame), {"use_dictionary": encoding == "dictionary"}
@@ -212,9 +212,9 @@ def test_columns_of_a_parquet_folder(optimizer, rows, tmp_path, encoding):
 
 
 @pytest.mark.slow
-def test_columns_of_text(optimizer, rows, tmp_path):
+def test_columns_of_text(optimizer, given, tmp_path):
     pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
-    X, y, _ = rows
+    X, y, _ = given
     city = np.array(["Oslo", "Rome", "Bonn"])[np.arange(501) % 3]
     columns = pa.table({"city": city, "x": X[:, 0], "z": X[:, 1], "label": y})
     pq.write_table(columns, tmp_path / "x.parquet", row_group_size=90)
@@ -227,9 +227,9 @@ def test_columns_of_text(optimizer, rows, tmp_path):
     assert found.score(frame, y) > 0.7
 
 
-def test_reader_is_read_once(optimizer, rows):
+def test_reader_is_read_once(optimizer, given):
     pa = pytest.importorskip("pyarrow")
-    X, y, _ = rows
+    X, y, _ = given
     columns = pa.table([*X.T, y], names=[*"abcdef", "label"])
     in_memory = optimizer(LogisticRegression(), **OPTIONS).fit(columns.drop(["label"]).to_pandas(), y)
     same(in_memory, optimizer(LogisticRegression(), **OPTIONS).fit_stream(columns.to_reader(50), "label"))
@@ -244,16 +244,16 @@ def test_reader_is_read_once(optimizer, rows):
         ({}, {"resume_from": LogisticRegression()}, ValueError, "neither a path nor an estimator"),
     ],
 )
-def test_invalid_arguments(optimizer, rows, options, arguments, error, message):
-    X, y, _ = rows
+def test_invalid_arguments(optimizer, given, options, arguments, error, message):
+    X, y, _ = given
     model = optimizer(LogisticRegression(), **{**OPTIONS, **options})
     with pytest.raises(error, match=message):
         model.fit_stream(cut(50, X, y), **arguments)
     assert not hasattr(model, "trained_coef_")
 
 
-def test_invalid_data(optimizer, rows):
-    X, y, _ = rows
+def test_invalid_data(optimizer, given):
+    X, y, _ = given
     model = optimizer(LogisticRegression(), **OPTIONS)
     with pytest.raises(SourceError, match="has no samples"):
         model.fit_stream(lambda: iter(()))

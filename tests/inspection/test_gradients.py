@@ -115,9 +115,9 @@ def test_jumps_are_the_limit_of_smoothed_trees(name):
     smooth = differentiable(model, method, smooth=2e-3)
     index = 0 if method == "predict_proba" else None
     shares = (np.arange(4000) + 0.5) / 4000
-    for row, first, expected in zip(P[:2], START[:2], exact.attributions, strict=True):
-        gradient = smooth.gradient(first + shares[:, None] * (row - first), index)
-        np.testing.assert_allclose(gradient.mean(axis=0) * (row - first), expected, atol=0.02)
+    for sample, first, expected in zip(P[:2], START[:2], exact.attributions, strict=True):
+        gradient = smooth.gradient(first + shares[:, None] * (sample - first), index)
+        np.testing.assert_allclose(gradient.mean(axis=0) * (sample - first), expected, atol=0.02)
 
 
 def test_thresholds_at_one_point_share_the_jump():

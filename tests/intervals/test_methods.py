@@ -33,11 +33,11 @@ CASES = [
 
 @pytest.mark.parametrize("estimator, parameters", CASES, ids=[f"{type(e).__name__}-{p}" for e, p in CASES])
 def test_coverage_file_and_saved_file(estimator, parameters, tmp_path):
-    rows = X_NEW[:600]
+    samples = X_NEW[:600]
     trained = OrtIntervalRegressor(estimator, random_state=0, **parameters).fit(X, Y)
-    points, intervals = trained.predict_interval(rows)
+    points, intervals = trained.predict_interval(samples)
     assert abs(inside(intervals, Y_NEW[:600]).mean() - 0.9) < 0.08
-    found = run_file(trained.get_trained_onnx(), rows.astype(np.float32))
+    found = run_file(trained.get_trained_onnx(), samples.astype(np.float32))
     for name, values in (
         ("prediction", points),
         ("lower", intervals[:, 0, 0]),
@@ -46,7 +46,7 @@ def test_coverage_file_and_saved_file(estimator, parameters, tmp_path):
         np.testing.assert_allclose(found[name], values, rtol=1e-4, atol=2e-2 if estimator is FOREST else 1e-4)
     save(trained, tmp_path / "model.zip")
     later = load(tmp_path / "model.zip")
-    np.testing.assert_array_equal(later.predict_interval(rows)[1], intervals)
+    np.testing.assert_array_equal(later.predict_interval(samples)[1], intervals)
 
 
 @pytest.mark.slow
@@ -97,8 +97,8 @@ def test_laplace_has_the_posterior_of_bayesian_regression():
     """The variance of the prediction is that of a Bayesian linear model with the same noise and prior."""
     trained = OrtIntervalRegressor(Ridge(), method="laplace", random_state=0).fit(X, Y)
     base = trained._fitted.base
-    rows = np.hstack([X_NEW, np.ones((len(X_NEW), 1))])
-    scale = np.sqrt(base.noise**2 + ((rows @ base.factor) ** 2).sum(axis=1))
+    with_ones = np.hstack([X_NEW, np.ones((len(X_NEW), 1))])
+    scale = np.sqrt(base.noise**2 + ((with_ones @ base.factor) ** 2).sum(axis=1))
     measured = trained._fitted.measured(X_NEW, Y_NEW, np.zeros(len(X_NEW)), ())
     np.testing.assert_allclose(measured.scale[:, 0], scale, rtol=1e-4)
     train = np.flatnonzero(np.isin(sample_keys(X, Y), trained._fitted.trained_on))
@@ -177,10 +177,10 @@ def test_stream_bound():
     X_new, y_new = samples(120, 7)
     y_new = np.where(rng.uniform(size=120) < 0.3, 1e3, y_new)
     count = 0
-    for row in range(120):
-        intervals = trained.predict_interval(X_new[row : row + 1])[1]
-        count += not inside(intervals, y_new[row : row + 1])[0]
-        trained.partial_fit(X_new[row : row + 1], y_new[row : row + 1])
+    for number in range(120):
+        intervals = trained.predict_interval(X_new[number : number + 1])[1]
+        count += not inside(intervals, y_new[number : number + 1])[0]
+        trained.partial_fit(X_new[number : number + 1], y_new[number : number + 1])
     assert abs(count / 120 - 0.1) <= (0.9 + 0.2) / (120 * 0.2) + 1e-9
 
 

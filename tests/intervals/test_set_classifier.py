@@ -62,11 +62,11 @@ def test_coverage_file_and_saved_file(estimator, method, probabilities, tmp_path
 
 def test_given_models_keep_their_predictions():
     trained = OrtSetClassifier(FILE, probabilities="isotonic", calibration=300, random_state=0).fit(X, Y)
-    rows = X_NEW.astype(np.float32)
-    found, own = run_file(trained.get_trained_onnx(), rows), run_file(FILE, rows)
+    samples = X_NEW.astype(np.float32)
+    found, own = run_file(trained.get_trained_onnx(), samples), run_file(FILE, samples)
     np.testing.assert_array_equal(found["prediction"], own["label"])
     np.testing.assert_array_equal(found["probabilities"], own["probabilities"])
-    np.testing.assert_array_equal(trained.predict(rows), own["label"])
+    np.testing.assert_array_equal(trained.predict(samples), own["label"])
 
 
 @pytest.mark.parametrize("method", ["lac", "aps"])
@@ -103,7 +103,7 @@ def test_vector_scaling_has_a_prior():
 def test_isotonic_functions_are_those_of_scikit_learn():
     rng = np.random.default_rng(0)
     shares = rng.dirichlet([1, 1, 1], size=200)
-    numbers = np.array([rng.choice(3, p=row) for row in shares])
+    numbers = np.array([rng.choice(3, p=own) for own in shares])
     fitted = fit_isotonic(shares, numbers)
     for number in range(3):
         model = IsotonicRegression(out_of_bounds="clip", y_min=1 / 202, y_max=201 / 202)

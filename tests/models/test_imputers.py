@@ -48,18 +48,18 @@ ROUNDS = {
 }
 
 
-def columns_of(options, rows):
+def columns_of(options, given):
     """Return options with one limit for all columns if a column has no values."""
-    empty = rows is EMPTY and "max_value" in options
+    empty = given is EMPTY and "max_value" in options
     return {**options, "max_value": 1.0} if empty else options
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("rows", [GAPS, EMPTY], ids=["gaps", "empty column"])
+@pytest.mark.parametrize("given", [GAPS, EMPTY], ids=["gaps", "empty column"])
 @pytest.mark.parametrize("name", ROUNDS)
-def test_rounds_of_regressions(name, rows, run):
-    model = IterativeImputer(**columns_of(ROUNDS[name], rows)).fit(rows)
-    for samples in (rows, NEW, NEW[:1], NEW[1:2]):
+def test_rounds_of_regressions(name, given, run):
+    model = IterativeImputer(**columns_of(ROUNDS[name], given)).fit(given)
+    for samples in (given, NEW, NEW[:1], NEW[1:2]):
         assert_same_transformation(model, samples, 1e-9, 1e-5)
     check_model(model, NEW[1:], run=run)
 
@@ -122,32 +122,32 @@ NEIGHBOURS = {
 @pytest.mark.sweep(4)
 @pairwise(
     name=NEIGHBOURS,
-    rows=[pytest.param(GAPS, id="gaps"), pytest.param(EMPTY, id="empty column")],
+    given=[pytest.param(GAPS, id="gaps"), pytest.param(EMPTY, id="empty column")],
     kept=[True, False],
 )
-def test_nearest_samples(name, rows, kept, run):
-    model = KNNImputer(keep_empty_features=kept, **NEIGHBOURS[name]).fit(rows)
+def test_nearest_samples(name, given, kept, run):
+    model = KNNImputer(keep_empty_features=kept, **NEIGHBOURS[name]).fit(given)
     for samples in (NEW, NEW[:1], NEW[1:2], X):
         assert_same_transformation(model, samples, 1e-8, 1e-4)
     check_model(model, NEW, run=run)
 
 
 def test_samples_that_share_no_column():
-    rows = np.array([[1.0, np.nan, 2.0], [np.nan, 5.0, np.nan], [3.0, np.nan, 4.0], [2.0, 1.0, np.nan]])
+    given = np.array([[1.0, np.nan, 2.0], [np.nan, 5.0, np.nan], [3.0, np.nan, 4.0], [2.0, 1.0, np.nan]])
     new = np.array(
         [[np.nan, np.nan, 7.0], [np.nan, 3.0, np.nan], [np.nan, np.nan, np.nan], [0.0, np.nan, 1.0]]
     )
     for options in NEIGHBOURS.values():
-        assert_same_transformation(KNNImputer(**options).fit(rows), new, 1e-12, 1e-5)
+        assert_same_transformation(KNNImputer(**options).fit(given), new, 1e-12, 1e-5)
 
 
 def test_a_sample_of_the_fit_is_its_own_nearest():
-    rows = np.concatenate([X, X[:1]])
-    holes = rows.copy()
+    given = np.concatenate([X, X[:1]])
+    holes = given.copy()
     holes[:, 2] = np.nan
-    model = KNNImputer(weights="distance").fit(rows)
+    model = KNNImputer(weights="distance").fit(given)
     assert_same_transformation(model, holes, 1e-5, 1e-4)
-    np.testing.assert_allclose(transformed(model, holes, np.float64)[:, 2], rows[:, 2], atol=1e-5)
+    np.testing.assert_allclose(transformed(model, holes, np.float64)[:, 2], given[:, 2], atol=1e-5)
 
 
 def test_samples_of_neighbours_are_trained():
@@ -171,13 +171,13 @@ def test_simple_imputers(strategy, kept):
 
 @pytest.mark.parametrize("texts", [True, False])
 def test_an_indicator_of_no_column(texts, check_graph):
-    rows = pd.DataFrame(X[:, :2], columns=["a", "b"])
+    given = pd.DataFrame(X[:, :2], columns=["a", "b"])
     imputer = SimpleImputer()
     if texts:
-        rows = pd.DataFrame({"a": np.where(X[:, 0] > 0, "up", "down"), "b": np.where(X[:, 1] > 0, "x", "y")})
+        given = pd.DataFrame({"a": np.where(X[:, 0] > 0, "up", "down"), "b": np.where(X[:, 1] > 0, "x", "y")})
         imputer = make_pipeline(SimpleImputer(strategy="most_frequent"), OneHotEncoder())
-    model = make_pipeline(make_union(imputer, MissingIndicator()), Ridge()).fit(rows, X[:, 0])
-    check_graph(model, rows, rows[:1])
+    model = make_pipeline(make_union(imputer, MissingIndicator()), Ridge()).fit(given, X[:, 0])
+    check_graph(model, given, given[:1])
 
 
 def test_imputers_of_a_frame():

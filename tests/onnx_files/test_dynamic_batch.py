@@ -136,16 +136,18 @@ def test_batches_equal_single_samples(name, run_onnx):
         model.graph.initializer.append(numpy_helper.from_array(np.array([0]), "zero"))
         model.graph.output.append(helper.make_tensor_value_info("out", 1, [1, 2]))
     shape = [dim.dim_value for dim in model.graph.input[0].type.tensor_type.shape.dim]
-    rows = rng.normal(size=(7, *shape[1:])).astype(np.float32)
+    samples = rng.normal(size=(7, *shape[1:])).astype(np.float32)
     free = load_onnx(model)
     assert first_dims(free) == ["rows", "rows"]
-    alone = np.concatenate([run_onnx(model, rows[i : i + 1])[0] for i in range(7)])
-    np.testing.assert_allclose(run_onnx(free, rows)[0], alone, rtol=1e-5, atol=1e-5)
+    alone = np.concatenate([run_onnx(model, samples[i : i + 1])[0] for i in range(7)])
+    np.testing.assert_allclose(run_onnx(free, samples)[0], alone, rtol=1e-5, atol=1e-5)
     options = {"warm_start": True, "max_iter": 2, "learning_rate": 1e-3, "keep_better": False}
-    trained = OrtGradientOptimizer(model, **options).fit(rows, alone + 1)
+    trained = OrtGradientOptimizer(model, **options).fit(samples, alone + 1)
     result = trained.get_trained_onnx()
     assert (result.graph.input, result.graph.output) == (model.graph.input, model.graph.output)
-    np.testing.assert_allclose(run_onnx(result, rows[:1])[0], trained.predict(rows)[:1], rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(
+        run_onnx(result, samples[:1])[0], trained.predict(samples)[:1], rtol=1e-4, atol=1e-5
+    )
 
 
 def test_state_shared_by_all_samples():
@@ -153,7 +155,7 @@ def test_state_shared_by_all_samples():
         y = Squeeze (z, zero)"""
     arrays = {"w": rng.normal(size=(1, 6, 8)), "r": rng.normal(size=(1, 6, 2)), "zero": [0]}
     model = single_sample(nodes, "float[N,5,8] x, float[1,1,2] h0", "float[N,2] y", **arrays)
-    rows = rng.normal(size=(9, 5, 8)).astype(np.float32)
+    samples = rng.normal(size=(9, 5, 8)).astype(np.float32)
     model.graph.input[1].type.tensor_type.shape.dim[0].dim_value = 4
     with pytest.raises(ConversionError, match=r"Input 'h0' has the shape \[4, 1, 2\].*initializer"):
         to_trainable(model)
@@ -161,10 +163,10 @@ def test_state_shared_by_all_samples():
     state = rng.normal(size=(1, 1, 2)).astype(np.float32)
     model.graph.initializer.append(numpy_helper.from_array(state, "h0"))
     options = {"warm_start": True, "max_iter": 2, "learning_rate": 1e-3}
-    trained = OrtGradientOptimizer(model, **options).fit(rows, np.ones((9, 2)))
+    trained = OrtGradientOptimizer(model, **options).fit(samples, np.ones((9, 2)))
     result = trained.get_trained_onnx()
     assert result.graph.input == model.graph.input
-    np.testing.assert_array_equal(trained.predict(rows[:1]), trained.predict(rows)[:1])
+    np.testing.assert_array_equal(trained.predict(samples[:1]), trained.predict(samples)[:1])
 
 
 def test_output_declared_as_a_scalar(run_onnx):
@@ -172,11 +174,11 @@ def test_output_declared_as_a_scalar(run_onnx):
     file = single_sample(
         "z = MatMul (x, w) s = Squeeze (z) y = Sigmoid (s)", "float[N,1,8] x", "float y", w=WEIGHT[:, :1]
     )
-    rows = rng.normal(size=(9, 1, 8)).astype(np.float32)
+    samples = rng.normal(size=(9, 1, 8)).astype(np.float32)
     options = {"warm_start": True, "max_iter": 2, "learning_rate": 1e-3}
-    trained = OrtGradientOptimizer(file, **options).fit(rows, np.linspace(0, 1, 9))
+    trained = OrtGradientOptimizer(file, **options).fit(samples, np.linspace(0, 1, 9))
     result = trained.get_trained_onnx()
     assert result.graph.output == file.graph.output and result.graph.node == file.graph.node
-    assert trained.predict(rows[:1]).shape == (1,)
-    for part in (rows, rows[:1]):
+    assert trained.predict(samples[:1]).shape == (1,)
+    for part in (samples, samples[:1]):
         np.testing.assert_allclose(np.ravel(run_onnx(result, part)[0]), trained.predict(part), rtol=1e-5)

@@ -16,7 +16,7 @@ SHAPE, TYPE = (
 ARRAY = "X must be an array of samples, and is {}."
 
 #: Samples for an input of five floats.
-WRONG_ROWS = [
+WRONG_SAMPLES = [
     ([], "X has no samples."),
     ([[]], SHAPE.format(0, "[]")),
     ([[], []], SHAPE.format(0, "[]")),
@@ -149,7 +149,7 @@ LABELS = {"logistic": NAMES, "boosting": [1, 2], "weights": NAMES}
 
 def _cases():
     """Yield package, method, its arguments by name, and the sentence."""
-    for name, (X, text) in product(("logistic", "boosting"), WRONG_ROWS):
+    for name, (X, text) in product(("logistic", "boosting"), WRONG_SAMPLES):
         yield name, "predict", {"X": X}, text
         yield name, "fit", {"X": X, "y": LABELS[name]}, text
     for method in ("fit", "evaluate"):

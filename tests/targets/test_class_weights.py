@@ -27,8 +27,8 @@ WEIGHTS = {
 def letters(wine):
     """Return a problem of three imbalanced classes."""
     X, y = wine
-    rows = np.flatnonzero((y < 2) | (np.arange(len(y)) % 4 == 0))
-    return X[rows], np.array(["a", "b", "c"])[y[rows]]
+    kept = np.flatnonzero((y < 2) | (np.arange(len(y)) % 4 == 0))
+    return X[kept], np.array(["a", "b", "c"])[y[kept]]
 
 
 @pytest.fixture(scope="module")
@@ -70,13 +70,15 @@ def test_balanced_weights_equal_those_of_scikit_learn(optimizer, letters):
 
 def test_class_weight_times_sample_weight(optimizer, letters):
     X, y = letters
-    rows = np.random.RandomState(0).uniform(0.5, 2, len(y))
+    weights_of_samples = np.random.RandomState(0).uniform(0.5, 2, len(y))
     options = {"max_iter": 3, "random_state": 0}
     ours = optimizer(LogisticRegression(), class_weight=WEIGHTS["all"], **options)
-    product = rows * compute_sample_weight(WEIGHTS["all"], y)
+    product = weights_of_samples * compute_sample_weight(WEIGHTS["all"], y)
     expected = optimizer(LogisticRegression(), **options).fit(X, y, sample_weight=product)
     np.testing.assert_allclose(
-        ours.fit(X, y, sample_weight=rows).predict_proba(X), expected.predict_proba(X), rtol=1e-5
+        ours.fit(X, y, sample_weight=weights_of_samples).predict_proba(X),
+        expected.predict_proba(X),
+        rtol=1e-5,
     )
 
 
@@ -113,10 +115,10 @@ def test_several_columns_of_classes(optimizer, wine):
 def test_several_labels(make, optimizer, wine):
     X, y = wine
     labels = np.stack([y == 0, y > 1], axis=1).astype(int)
-    rows = compute_sample_weight("balanced", labels)
+    weights_of_samples = compute_sample_weight("balanced", labels)
     options = {"max_iter": 2, "random_state": 0, "learning_rate": 0.1}
     ours = optimizer(MLPClassifier((4,)), class_weight="balanced", **options).fit(X, make(labels))
-    expected = optimizer(MLPClassifier((4,)), **options).fit(X, labels, sample_weight=rows)
+    expected = optimizer(MLPClassifier((4,)), **options).fit(X, labels, sample_weight=weights_of_samples)
     np.testing.assert_allclose(ours.predict_proba(X), expected.predict_proba(X), rtol=1e-5)
 
 
@@ -145,10 +147,10 @@ def test_streams(optimizer, letters):
     options = {"random_state": 0, "shuffle": False}
     ours = optimizer(LogisticRegression(), class_weight=weights, **options)
     expected = optimizer(LogisticRegression(), **options)
-    for rows in (y != "c", y != "a", y == "b"):  # batches without some classes
-        ours.partial_fit(X[rows], y[rows], classes=["a", "b", "c"])
-        rows_weights = compute_sample_weight(weights, y[rows]) if (y[rows] != "b").any() else None
-        expected.partial_fit(X[rows], y[rows], classes=["a", "b", "c"], sample_weight=rows_weights)
+    for batch in (y != "c", y != "a", y == "b"):  # batches without some classes
+        ours.partial_fit(X[batch], y[batch], classes=["a", "b", "c"])
+        batch_weights = compute_sample_weight(weights, y[batch]) if (y[batch] != "b").any() else None
+        expected.partial_fit(X[batch], y[batch], classes=["a", "b", "c"], sample_weight=batch_weights)
     np.testing.assert_allclose(ours.predict_proba(X), expected.predict_proba(X), rtol=1e-5)
     ours.set_params(class_weight={"b": 0.0, "a": 1.0})
     with pytest.raises(ValueError, match="All weights are zero"):
@@ -164,8 +166,8 @@ def test_onnx_classifier(optimizer, letters):
     source = sklearn_to_onnx(LogisticRegression().fit(X, numbers), 13)
     options = {"max_iter": 3, "random_state": 0}
     ours = optimizer(source, class_weight="balanced", **options).fit(X, numbers)
-    rows = compute_sample_weight("balanced", numbers)
-    expected = optimizer(source, **options).fit(X, numbers, sample_weight=rows)
+    weights_of_samples = compute_sample_weight("balanced", numbers)
+    expected = optimizer(source, **options).fit(X, numbers, sample_weight=weights_of_samples)
     np.testing.assert_allclose(ours.predict_proba(X), expected.predict_proba(X), rtol=1e-5)
 
 
@@ -235,6 +237,6 @@ def test_graph_with_loss(optimizer, two_letters):
         optimizer(without, class_weight=spec, **model).fit(X, labels)
     source = add_loss_output(base, "squared_error", weight_name="sample_weight", **options)
     ours = optimizer(source, class_weight=spec, **model).fit(X, labels)
-    rows = np.where(numbers == 0, 3.0, 1.0)
-    expected = optimizer(source, **model).fit(X, labels, sample_weight=rows)
+    weights_of_samples = np.where(numbers == 0, 3.0, 1.0)
+    expected = optimizer(source, **model).fit(X, labels, sample_weight=weights_of_samples)
     np.testing.assert_allclose(ours.trained_coef_["coef"], expected.trained_coef_["coef"], rtol=1e-6)

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["ROWS", "WRONG_ROWS", "X", "Y", "sentence"]
+__all__ = ["N_SAMPLES", "WRONG_SAMPLES", "X", "Y", "sentence"]
 
-ROWS = 60
-X = np.random.default_rng(0).standard_normal((ROWS, 2)).astype(np.float32)
+N_SAMPLES = 60
+X = np.random.default_rng(0).standard_normal((N_SAMPLES, 2)).astype(np.float32)
 Y = (X[:, 0] > 0).astype(np.int64)
-W = np.ones(ROWS)
+W = np.ones(N_SAMPLES)
 
 
 def put(values: np.ndarray, value: Any) -> np.ndarray:
@@ -54,9 +54,9 @@ IN_ARRAYS = {
     "text weights": (X, Y, W.astype("<U1")),
     "masked weights": (X, Y, np.ma.array(W, mask=Y > 0)),
     "fewer weights": (X, Y, W[:50]),
-    "two weights": (X, Y, np.ones((ROWS, 2))),
+    "two weights": (X, Y, np.ones((N_SAMPLES, 2))),
 }
-WRONG_ROWS = IN_COLUMNS | IN_ARRAYS
+WRONG_SAMPLES = IN_COLUMNS | IN_ARRAYS
 
 
 def sentence(error: BaseException) -> str:
