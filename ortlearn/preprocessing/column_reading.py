@@ -120,7 +120,7 @@ def _as_integers(values: np.ndarray, dtype: np.dtype, label: str) -> np.ndarray:
 
 
 def check_categories(matrix: Any, schema: InputSchema) -> None:
-    """Raise a ValueError if a matrix has categories unknown to an encoder with ``handle_unknown="error"``."""
+    """Raise a ValueError if a matrix has categories that an encoder or a model rejects."""
     for column, categories in schema.categories.items():
         values = matrix[:, [column]].toarray() if hasattr(matrix, "toarray") else matrix[:, column]
         _check_categories(values, column, categories)
@@ -136,6 +136,7 @@ def _check_categories(values: np.ndarray, column: Hashable | None, categories: f
     if unknown:
         some = sorted(map(str, unknown))[:5]
         raise ValueError(
-            f"Found unknown categories {some} in column {column!r}, which the encoder was fitted without: "
-            "set handle_unknown='ignore' (or 'use_encoded_value') to accept them."
+            f"Found unknown categories {some} in column {column!r}, which the encoder or model was fitted "
+            "without: set handle_unknown='ignore' (or 'use_encoded_value') of an encoder, or min_categories "
+            "of CategoricalNB, to accept them."
         )

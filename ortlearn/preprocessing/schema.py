@@ -42,7 +42,7 @@ class InputSchema:
     """One or more inputs of a graph."""
 
     inputs: tuple[Input, ...]
-    #: Accepted categories, by name or position of columns whose encoder rejects unknown ones.
+    #: Accepted categories, by name or position of columns whose encoder or model rejects unknown ones.
     categories: Mapping[Hashable, frozenset] = field(default_factory=dict)
     n_features: int | None = None  # columns of X, including unused ones; None if unknown
     by_name: bool = False  # whether columns are found by name, in any order
@@ -213,12 +213,16 @@ def _elem_type(values: np.ndarray, key: Hashable, readers: Iterable[Reader], dty
 
 
 def _categories(readers: Iterable[Reader], keys: list[Hashable]) -> dict[Hashable, frozenset]:
-    """Return the accepted categories of columns whose encoder rejects unknown ones."""
+    """Return the accepted categories of columns whose encoder or model rejects unknown ones."""
     known: dict[Hashable, frozenset] = {}
     for reader in readers:
         if reader.encodes and getattr(reader.step, "handle_unknown", None) == "error":
             values = frozenset(np.asarray(reader.step.categories_[reader.index]).tolist())
             values |= {None} if reader.imputed else set()
-            key = keys[reader.position]
-            known[key] = known.get(key, values) & values
+        elif hasattr(reader.step, "n_categories_"):  # CategoricalNB
+            values = frozenset(range(reader.step.n_categories_[reader.index]))
+        else:
+            continue
+        key = keys[reader.position]
+        known[key] = known.get(key, values) & values
     return known

@@ -14,6 +14,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.naive_bayes import CategoricalNB
 from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import (
@@ -25,6 +26,7 @@ from sklearn.preprocessing import (
 from sklearn.svm import LinearSVC
 
 from ortlearn.inference.sample_chunks import SAMPLES_OF_COLUMNS
+from ortlearn.saving.public import load, save
 from tests.estimators.mixed_frames import N_SAMPLES, columns, small_step
 
 
@@ -158,6 +160,23 @@ def test_unknown_numeric_categories(optimizer):
     model = small_step(optimizer, make_pipeline(OrdinalEncoder(), Ridge())).fit(X, X[:, 0])
     with pytest.raises(ValueError, match=r"unknown categories \['7.0'\] in column 1"):
         model.predict(X + np.array([0, 1]))
+
+
+@pytest.mark.parametrize("columns, category", [(None, -2), (list("abcd"), 9)])
+def test_unknown_categories_of_a_model_are_named(optimizer, columns, category, tmp_path):
+    X = np.tile(np.arange(3), 40).reshape(30, 4)
+    known = X if columns is None else pd.DataFrame(X, columns=columns)
+    trained = small_step(optimizer, CategoricalNB()).fit(known, X[:, 0] > 0)
+    expected = trained.predict(known)
+    save(trained, tmp_path / "trained")
+    for model in (trained, load(tmp_path / "trained")):
+        assert (model.predict(known) == expected).all()
+        new = known.copy()
+        (new if columns is None else new.iloc)[4, 2] = category
+        with pytest.raises(ValueError, match=rf"unknown categories \['{category}.0'\] in column 2"):
+            model.predict(new)
+        with pytest.raises(ValueError, match="in column 2"):
+            model.partial_fit(new, X[:, 0] > 0)
 
 
 def test_invalid_columns(optimizer, pipeline, people, unchanged):
