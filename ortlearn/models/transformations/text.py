@@ -9,7 +9,7 @@ from operator import itemgetter
 from typing import Any
 
 import numpy as np
-from onnx import TensorProto
+from onnx import AttributeProto, TensorProto
 
 from ..base import ModelDefinition
 from ..columns import Columns
@@ -45,10 +45,13 @@ class CountVectorizerDefinition(ModelDefinition):
             raise op.fail(model, "stop words with n-grams of words are not supported: use single words.")
         terms = _terms(op, model)
         padding = "##"  # after the tokens of shorter documents
-        while padding in terms["pool_strings"]:
+        pool = terms.pop("pool_strings")
+        while padding in pool:
             padding += "#"
         tokens = tokenized(op, model, x, padding)
         counts = op.TfIdfVectorizer(tokens, mode="TF", max_skip_count=0, **terms)
+        texts = [token.encode() for token in pool]  # faster than onnx.helper, which looks at each one
+        op.add_attribute(AttributeProto(name="pool_strings", type=AttributeProto.STRINGS, strings=texts))
         if op.float_dtype != np.float32:
             counts = op.Cast(counts, to=op.elem_type)
         if model.binary:
@@ -153,11 +156,18 @@ def _terms(op: ModelWriter, model: Any) -> dict[str, Any]:
     first, last = model.ngram_range
     words = model.analyzer == "word"
     by_column = sorted(model.vocabulary_.items(), key=itemgetter(1))
+    if words and last == 1:  # a single word may contain blanks, which join n-grams
+        return {
+            "min_gram_length": 1,
+            "max_gram_length": 1,
+            "ngram_counts": [0],
+            "ngram_indexes": [int(column) for _, column in by_column],
+            "pool_strings": [term for term, _ in by_column],
+        }
     shortest = first
     by_length: list[list[tuple[int, list[str]]]] = [[] for _ in range(last)]
     for term, column in by_column:
-        # n-grams of words are joined by blanks; a single word may contain blanks
-        tokens = [term] if words and last == 1 else term.split(" ") if words else list(term)
+        tokens = term.split(" ") if words else list(term)
         if not first <= len(tokens) <= last:
             if model.analyzer != "char_wb" or not SHORT_WORD.fullmatch(term):
                 reason = f"its term {term!r} does not have {first} to {last} words or characters"
