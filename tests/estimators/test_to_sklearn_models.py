@@ -62,10 +62,10 @@ def trained(name):
     found = Measurement(CASES[name])
     found.fits()
     if not found.prepares()["ok"]:
-        return None, found.rows.X, found.target
+        return None, found.samples.X, found.target
     weights = perturbed(found.prepared.weights, 0.05)
-    ours = train_from(found.model, found.rows.X, found.target, weights, NO_RATE, 1, "auto")
-    return ours, found.rows.X, found.target
+    ours = train_from(found.model, found.samples.X, found.target, weights, NO_RATE, 1, "auto")
+    return ours, found.samples.X, found.target
 
 
 def check(ours, X, y, name):

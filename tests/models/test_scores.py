@@ -74,7 +74,7 @@ def fitted(name):
         if case.estimator == name and case.name.endswith(DATA.get(name, "")):
             found = Measurement(case)
             found.fits()
-            X = np.asarray(found.rows.X)
+            X = np.asarray(found.samples.X)
             if X.dtype.kind in "fi" and all_covered(found.model):
                 return found.model, X.astype(np.float32).astype(np.float64)
     raise AssertionError(f"the catalogue has no case of {name} with rows of numbers and a definition")
