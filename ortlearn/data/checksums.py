@@ -36,5 +36,6 @@ def _dense(array: Any) -> list[Any]:
 
 def _bytes(array: np.ndarray) -> bytes | memoryview:
     if array.dtype.kind in "OUST":
-        return "\0".join(map(str, array.ravel().tolist())).encode()
+        values = array.ravel().tolist()
+        return "\0".join(values if set(map(type, values)) == {str} else map(str, values)).encode()
     return np.ascontiguousarray(array).view(np.uint8).ravel().data

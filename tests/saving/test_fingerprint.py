@@ -11,6 +11,7 @@ from sklearn.neural_network import MLPRegressor
 
 from ortlearn import OrtGradientOptimizer, saving
 from ortlearn.callbacks import ModelCheckpoint
+from ortlearn.data.checksums import checksum
 from ortlearn.exceptions import ResumedWarning, SavedFileError
 from ortlearn.learning_rates import LearningRateAdam, LearningRateSGD
 from ortlearn.losses import HuberLoss
@@ -317,3 +318,10 @@ def test_other_version_is_a_warning(kind):
     begun._fitted = replace(begun._fitted, state=replace(state, fingerprint=replace(own, data=data)))
     with pytest.warns(ResumedWarning, match=r"begun with onnxruntime 1\.0\.0"):
         kind(Ridge(), **OPTIONS).fit(X, Y, resume_from=begun)
+
+
+@pytest.mark.parametrize("values", [["a", "é"], [1, "é"], [None, "é"], []])
+def test_checksums_of_texts_do_not_depend_on_their_type(values):
+    texts = list(map(str, values))
+    expected = zlib.crc32("\0".join(texts).encode())
+    assert checksum([np.array(values, dtype=object)]) == checksum([np.array(texts, dtype=str)]) == expected
