@@ -1,4 +1,7 @@
-"""Install the libraries of the extra ``bench`` one by one, and report those that cannot be installed."""
+"""Install the libraries of the extra ``bench`` one by one, then other versions in their own folders.
+
+Those that cannot be installed are reported.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,8 @@ import configparser
 import subprocess
 import sys
 from pathlib import Path
+
+from benchmarks.contenders import CONTENDERS, installed
 
 __all__ = ["main", "peers"]
 
@@ -19,9 +24,15 @@ def peers(path: Path) -> list[str]:
 
 def main() -> None:
     """Install."""
-    for peer in peers(Path(__file__).parent.parent / "setup.cfg"):
-        if subprocess.run([sys.executable, "-m", "pip", "install", "--quiet", peer]).returncode:
-            print(f"{peer} cannot be installed: the benchmark continues without it.", flush=True)
+    wanted = [[peer] for peer in peers(Path(__file__).parent.parent / "setup.cfg")]
+    wanted += [
+        ["--no-deps", "--target", str(entry.folder), *entry.pinned]  # other packages are shared
+        for name, entry in CONTENDERS.items()
+        if entry.pinned and not installed(name)
+    ]
+    for options in wanted:
+        if subprocess.run([sys.executable, "-m", "pip", "install", "--quiet", *options]).returncode:
+            print(f"{options[-1]} cannot be installed: the benchmark continues without it.", flush=True)
 
 
 if __name__ == "__main__":

@@ -45,6 +45,12 @@ rounds; "-" is noise above the time, or no such model.
 - SGDRegressor and SGDClassifier update after every sample: their time is that of one batch of samples.
 """
 
+#: Explanation where an older version of JAX took part.
+VERSIONS = """
+Ratios to JAX are to the faster of two versions: the newest, or 0.4.31 where it is named, which has JAX's
+former runtime on CPUs.
+"""
+
 WRITTEN = "---\n\n`make bench` writes this page from one run; manual edits are overwritten.\n"
 
 #: Alternative texts of the figures.
@@ -89,9 +95,18 @@ def _machine(found: Table) -> str:
 
 
 def _ratios(found: Table) -> dict[str, float]:
-    """Return the ratios by contender, without our own and those that were not resolved."""
+    """Return the ratios by contender, without our own, those not resolved, and the slower versions of JAX."""
     pairs = zip(found.column("contender"), found.column("ratio"), strict=True)
-    return {name: float(cell) for name, cell in pairs if name != OURS and cell != "-"}
+    ratios = {name: float(cell) for name, cell in pairs if name != OURS and cell != "-"}
+    versions = [name for name in ratios if name.startswith(OTHERS["JAX"])]
+    fastest = max(versions, key=lambda name: ratios[name], default=None)
+    return {name: value for name, value in ratios.items() if name not in versions or name == fastest}
+
+
+def _cell(label: str, value: float) -> str:
+    """Return a ratio, and the version of an older contender."""
+    version = label.partition(",")[0].partition(" ")[2] if label.startswith("JAX ") else ""
+    return f"{value:.2f} ({version})" if version else f"{value:.2f}"
 
 
 def _short(label: str, classes: bool) -> str:
@@ -154,7 +169,7 @@ def _wide(found: Sequence[Table], column: str, name: Callable[[Table], str]) -> 
         own = [row for row in each.rows if row[0] == OURS]
         ratios = _ratios(each)
         cells = [
-            next((f"{value:.2f}" for label, value in ratios.items() if label.startswith(OTHERS[other])), "-")
+            next((_cell(label, ratios[label]) for label in ratios if label.startswith(OTHERS[other])), "-")
             for other in shown
         ]
         rows.append([name(each), own[0][each.header.index(column)] if own else "-", *cells])
@@ -166,7 +181,8 @@ def _per_batch(found: list[Table]) -> str:
     for threads in dict.fromkeys(each.title.rpartition("; ")[2] for each in found):
         some = [each for each in found if each.title.endswith(f"; {threads}")]
         text += f"\nRatios, {threads}:\n\n{_wide(some, 'microseconds per batch', _case)}"
-    return text
+    older = any(label.startswith("JAX ") for each in found for label in each.column("contender"))
+    return text + VERSIONS if older else text
 
 
 def _to_loss(found: list[Table]) -> str:

@@ -12,7 +12,9 @@ __all__ = ["plot_growth", "plot_ratios"]
 
 COLOURS = dict(
     zip(
-        CONTENDERS, ("#1f4e9c", "#6fa8dc", "#e08214", "#f4b266", "#c0392b", "#8e6bbf", "#2e8b57"), strict=True
+        CONTENDERS,
+        ("#1f4e9c", "#6fa8dc", "#e08214", "#f4b266", "#c0392b", "#8e6bbf", "#2e8b57", "#86c5a4"),
+        strict=True,
     )
 )
 

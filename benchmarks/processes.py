@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.cases import Case, write_data
+from benchmarks.contenders import CONTENDERS
 
 __all__ = ["Failed", "Process"]
 
@@ -22,13 +23,15 @@ class Failed(Exception):
     """Error: a contender could not be loaded, or its process ended."""
 
 
-def environment(threads: int) -> dict[str, str]:
-    """Return the environment variables that set the number of threads of all libraries."""
+def environment(threads: int, folder: Path | None = None) -> dict[str, str]:
+    """Return environment variables: the number of threads of all libraries, and a folder of packages."""
     count = str(threads)
     names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS")
     eigen = "true" if threads > 1 else "false"
+    paths = [str(folder)] if folder else []
     return {
         **os.environ,
+        "PYTHONPATH": os.pathsep.join([*paths, os.environ.get("PYTHONPATH", "")]),
         **dict.fromkeys(names, count),
         "JAX_PLATFORMS": "cpu",
         "XLA_FLAGS": f"--xla_cpu_multi_thread_eigen={eigen}",
@@ -57,7 +60,7 @@ class Process:
             stdout=subprocess.PIPE,
             text=True,
             cwd=ROOT,
-            env=environment(threads),
+            env=environment(threads, CONTENDERS[name].folder if name in CONTENDERS else None),
         )
         try:
             self.loaded = self.ask("load")

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from benchmarks.contenders import OURS
+from benchmarks.contenders import JAX, OURS
 from benchmarks.figures import is_resolved, median, ratio, slope
 
 __all__ = ["TARGETS", "Target", "evaluate"]
@@ -56,6 +56,19 @@ def _batch(case: str, theirs: str, ours: str = OURS) -> Find:
     return find
 
 
+def _fastest(case: str, theirs: tuple[str, ...]) -> Find:
+    """Return the ratio to the fastest of some contenders."""
+
+    def find(results):
+        times = results["per_batch"]["1"][case]["times"]
+        found = [_batch(case, name)(results) for name in theirs if name in times]
+        if not found:
+            raise KeyError(case)
+        return max(found)
+
+    return find
+
+
 def _to_loss(case: str) -> Find:
     def find(results):
         found = results["to_loss"][case]
@@ -85,12 +98,12 @@ FOREST, CLASSES, TEXT = (
 )
 
 TARGETS = (
-    Target("linear, batches of 10: time per batch / JAX's", _batch("linear", "jax"), 3.0),
-    Target("logistic, batches of 256: time per batch / JAX's", _batch("logistic", "jax"), 1.3),
-    Target("100-50-10-1, batches of 15: time per batch / JAX's", _batch("mlp-15", "jax"), 1.15),
-    Target("100-50-10-1, batches of 200: time per batch / JAX's", _batch("mlp-200", "jax"), 1.1),
-    Target("64-128-64-10: time per batch / JAX's", _batch("classifier", "jax"), 1.1),
-    Target("784-512-256-10: time per batch / JAX's", _batch("large", "jax"), 1.05),
+    Target("linear, batches of 10: time per batch / JAX's", _fastest("linear", JAX), 6.5),
+    Target("logistic, batches of 256: time per batch / JAX's", _fastest("logistic", JAX), 1.15),
+    Target("100-50-10-1, batches of 15: time per batch / JAX's", _fastest("mlp-15", JAX), 1.35),
+    Target("100-50-10-1, batches of 200: time per batch / JAX's", _fastest("mlp-200", JAX), 1.02),
+    Target("64-128-64-10: time per batch / JAX's", _fastest("classifier", JAX), 1.02),
+    Target("784-512-256-10: time per batch / JAX's", _fastest("large", JAX), 1.02),
     Target(
         "100-50-10-1, batches of 15: time per batch / MLPRegressor's", _batch("mlp-15", "sklearn-mlp"), 0.135
     ),

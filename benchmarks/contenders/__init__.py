@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from importlib import import_module, util
+from importlib.machinery import PathFinder
+from pathlib import Path
 from typing import Any
 
-__all__ = ["CONTENDERS", "OURS", "Entry", "installed"]
+__all__ = ["CONTENDERS", "JAX", "OURS", "Entry", "installed"]
 
 
 @dataclass(frozen=True)
@@ -23,12 +26,20 @@ class Entry:
         Class in that module.
     needs : tuple of str
         Packages it needs.
+    pinned : tuple of str
+        Requirements of another version of them, installed in ``folder``.
     """
 
     label: str
     module: str
     kind: str
     needs: tuple[str, ...]
+    pinned: tuple[str, ...] = ()
+
+    @property
+    def folder(self) -> Path | None:
+        """Folder of another version of the packages, in the environment of the benchmark."""
+        return Path(sys.prefix) / "peers" / "-".join(self.pinned) if self.pinned else None
 
     def load(self) -> Any:
         """Import the library and return the contender's class."""
@@ -49,9 +60,19 @@ CONTENDERS = {
     "torch": Entry("torch, eager", "of_torch", "Torch", ("torch",)),
     "skorch": Entry("skorch", "of_skorch", "Skorch", ("torch", "skorch")),
     "jax": Entry("JAX, jit and lax.scan", "of_jax", "Jax", ("jax",)),
+    # The last version before another runtime on CPUs, which is slower for small models.
+    "jax-0.4.31": Entry(
+        "JAX 0.4.31, jit and lax.scan", "of_jax", "Jax", ("jax", "jaxlib"), ("jax==0.4.31", "jaxlib==0.4.31")
+    ),
 }
+
+#: Versions of JAX: the faster one is compared with.
+JAX = ("jax", "jax-0.4.31")
 
 
 def installed(name: str) -> bool:
     """Return whether the packages of a contender are installed; its process checks that they work."""
-    return all(util.find_spec(package) is not None for package in CONTENDERS[name].needs)
+    entry = CONTENDERS[name]
+    if entry.folder is not None:
+        return all(PathFinder.find_spec(package, [str(entry.folder)]) is not None for package in entry.needs)
+    return all(util.find_spec(package) is not None for package in entry.needs)

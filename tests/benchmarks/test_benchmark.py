@@ -35,7 +35,7 @@ def test_contenders_end_with_the_same_loss(same_losses, case):
 @pytest.mark.slow
 def test_every_contender_is_measured_or_listed_as_left_out(same_losses):
     results, printed = same_losses
-    names = {"ortlearn", "forward-backward", "sklearn-mlp", "torch", "skorch", "jax"}
+    names = {"ortlearn", "forward-backward", "sklearn-mlp", "torch", "skorch", "jax", "jax-0.4.31"}
     measured_names = set(results["agreement"]["mlp"]["losses"])
     assert measured_names | set(results["left_out"]) == names
     assert printed.count("left out: ") == len(results["left_out"])

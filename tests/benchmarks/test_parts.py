@@ -74,6 +74,21 @@ def test_targets():
     assert [slope.reached(v) for v in (0.9, 1.0, 1.1)] == [False, True, False]
 
 
+def test_faster_version_of_jax_is_the_peer():
+    both = {"ortlearn": [6.0], "jax": [3.0], "jax-0.4.31": [2.0]}
+    newest = {**both, "jax-0.4.31": [4.0]}
+    title = "10-1 regression, 9 samples, batches of 3"
+    cases = {"linear": {"title": title, "times": both}, "logistic": {"title": title, "times": newest}}
+    found = {target.text: value for target, value in evaluate({"per_batch": {"1": cases}})}
+    assert found["linear, batches of 10: time per batch / JAX's"] == pytest.approx(3)
+    assert found["logistic, batches of 256: time per batch / JAX's"] == pytest.approx(2)
+    machine = Table("Machine", "", ["machine"], [["one"]])
+    text = page([machine, *(per_batch_table(case, "1") for case in cases.values())])
+    assert "| 10-1 regression, batches of 3 | 6 | 3.00 (0.4.31) |" in text
+    assert "| 10-1 regression, batches of 3 | 6 | 2.00 |" in text
+    assert "JAX 0.4.31 3 |" in text and "| JAX 2 |" in text
+
+
 def test_mean_loss():
     X = np.array([[1.0], [-2.0]])
     hidden = [(np.array([[1.0]]), np.array([0.0])), (np.array([[3.0]]), np.array([1.0]))]
