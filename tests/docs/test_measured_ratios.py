@@ -14,11 +14,13 @@ CONTENDERS = ("OrtGradientForwardBackwardOptimizer", "scikit-learn", "torch", "s
 
 
 def measured(network, size):
-    """Return the ratios of the time per batch to that of each contender, with one thread."""
+    """Return our time per batch over that of each contender, of the faster version, on one thread."""
     title = rf"{re.escape(network)} [\w ]+, [\d,]+ samples, batches of {size}; one thread"
     (found,) = [each for each in PERFORMANCE if re.fullmatch(title, each.title)]
     pairs = list(zip(found.column("contender"), found.column("ratio"), strict=True))
-    return {name: float(ratio) for name in CONTENDERS for label, ratio in pairs if label.startswith(name)}
+    return {
+        name: max(float(ratio) for label, ratio in pairs if label.startswith(name)) for name in CONTENDERS
+    }
 
 
 def test_page_of_performance_is_that_of_its_file():
