@@ -79,7 +79,7 @@ def _is_undecided(
 
 def _mean_loss(configuration: Configuration, start: Start) -> Callable[[Weights], float]:
     """Return the function of weights that computes the mean loss of all samples."""
-    runner = evaluator(configuration, start.problem, start.data)
+    runner = evaluator(configuration, start.problem, start.data, prepares=False)
     return lambda weights: start.samples.mean_loss(runner.with_weights(weights))
 
 

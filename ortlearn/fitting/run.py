@@ -65,7 +65,7 @@ def train(
     candidate = None if warm is None else warm.known(configuration, start, validation)
     if warm is not None and isinstance(candidate, KeptStart):  # samples are not prepared
         _require_gradients(start, start.problem.task(start.data.sample_weight is not None))
-        state = candidate.train(Setting(start.state), Part(start.data))
+        state = with_monotonic_leaves(start.problem, candidate.train(Setting(start.state), Part(start.data)))
         return _ended(model_after(configuration, start, None, state), warm.reason, task)
     start = _with_coordinates(configuration, start, resumed)
     step, data, prepare = prepared = new_step(configuration, start)

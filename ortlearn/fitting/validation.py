@@ -146,14 +146,19 @@ class Validation(BaseValidation):
         return float(self._score(estimator, samples.X, samples.y, **options))
 
 
-def evaluator(configuration: Configuration, problem: Problem, data: Data) -> LiveInference:
-    """Return the inference that evaluates weights on samples, by the members that have not seen them."""
+def evaluator(
+    configuration: Configuration, problem: Problem, data: Data, prepares: bool = True
+) -> LiveInference:
+    """Return the inference that evaluates weights on samples, by the members that have not seen them.
+
+    If it ``prepares`` samples, it keeps the results of the frozen part of the graph, which may be large.
+    """
     model, runtime, loss = problem.trainable.model, configuration.runtime, problem.loss
     reads_entries = data.members is None and stays_sparse(data.X)
     if reads_entries or isinstance(data.X, SourceFeatures) or loss is None or loss.in_python:
         return LiveInference(problem, model, runtime)
     task = of_unseen_members(problem, problem.task(False, evaluates=True), data)
-    return FixedInference(problem, model, runtime, task, data, configuration.precompute)
+    return FixedInference(problem, model, runtime, task, data, prepares and configuration.precompute)
 
 
 def _scorer(scoring: Any, estimator: Any, problem: Problem, samples: Samples) -> Scorer | None:
