@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 from onnx import helper
+from scipy.linalg import lapack
 from sklearn.gaussian_process import _gpc, kernels
 from sklearn.metrics.pairwise import KERNEL_PARAMS
 
@@ -235,7 +236,8 @@ def _binary_process(op: ModelWriter, process: Any, x: str) -> tuple[str, str]:
     kernel = writer.matrix()
     residuals = op.parameter(process, "pi_", form=Residuals(process.y_train_), role="weight")
     latent = op.MatMul(kernel, residuals)
-    factor = (np.linalg.inv(process.L_) * process.W_sr_).T.astype(op.float_dtype)
+    inverse, _ = lapack.dtrtri(process.L_, lower=1)
+    factor = (inverse * process.W_sr_).T.astype(op.float_dtype)
     v = op.MatMul(kernel, np.ascontiguousarray(factor))
     diagonal = writer.part(process.kernel_, "kernel_", diagonal=True)
     variance = op.Max(op.Sub(diagonal, op.ReduceSumSquare(v, [1])), 0.0)
