@@ -1,5 +1,6 @@
 """XGBoost: sums of the values of leaves, or linear models, in float32."""
 
+import json
 from typing import Any
 
 import numpy as np
@@ -58,19 +59,20 @@ class XGBDefinition(Booster):
         return computed and model.booster != "gblinear"
 
     def objective(self, model: Any, total_weight: float) -> Objective | None:
-        document, params = document_of(model), model.get_params()
-        loss = self.kinds.get(document.objective, Kind()).loss
+        learner, params = json.loads(model.get_booster().save_config())["learner"], model.get_params()
+        name, booster = learner["objective"]["name"], learner["gradient_booster"]
+        loss = self.kinds.get(name, Kind()).loss
         weighs_classes = float(params.get("scale_pos_weight") or 1) != 1
-        quantiles = document.objective == "reg:quantileerror" and np.size(params["quantile_alpha"]) != 1
+        quantiles = name == "reg:quantileerror" and np.size(params["quantile_alpha"]) != 1
         if loss is None or callable(params.get("objective")) or weighs_classes or quantiles:
             return None
         l1, l2 = (params.get(name) for name in ("reg_alpha", "reg_lambda"))
         l1, strength = float(l1 or 0), float(l2 or 0) * total_weight
-        if document.is_linear:  # both are relative to the number of samples
+        if booster["name"] == "gblinear":  # both are relative to the number of samples
             return boosting_objective(loss(params), l1 * total_weight, strength, 1, total_weight)
         rate = 0.3 if params.get("learning_rate") is None else float(params["learning_rate"])
         # parallel trees are averaged, and each one minimises the objective
-        parallel = int(document.model["gbtree_model_param"]["num_parallel_tree"])
+        parallel = int(booster.get("gbtree", booster)["gbtree_model_param"]["num_parallel_tree"])
         strength = (1.0 if l2 is None else float(l2)) * parallel
         return boosting_objective(loss(params), l1, strength, rate, total_weight)
 
