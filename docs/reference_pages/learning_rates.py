@@ -70,7 +70,7 @@ def learning_rate_picture(learning_rate: BaseLearningRate) -> Picture:
         ),
         Panel("loss", "step", "", [Line(np.arange(len(path)), losses, label)], log=True),
     ]
-    return Picture(panels, "path of two weights on an ill-conditioned quadratic, and its loss over the steps")
+    return Picture(panels, "path and loss")
 
 
 def _best_path(learning_rate: BaseLearningRate) -> tuple[np.ndarray, str]:
@@ -127,8 +127,8 @@ def schedule_picture(schedule: BaseSchedule) -> Picture:
         memory = schedule.remember(memory, loss) if watches else None
     epochs = np.arange(EPOCHS)
     panels = [Panel("rate", "epoch", "rate, eta0 = 1", [Line(epochs, rates)], from_zero=True)]
-    alt = f"rate over {EPOCHS} epochs for eta0 = 1"
+    alt = "rate over epochs"
     if watches:
         panels.append(Panel("simulated losses", "epoch", "mean training loss", [Line(epochs, LOSSES)]))
-        alt += ", and simulated losses that decrease for 30 epochs and are constant afterwards"
+        alt = "rate and simulated losses over epochs"
     return Picture(panels, alt)

@@ -39,8 +39,7 @@ def loss_picture(loss: BaseLoss) -> Picture:
         rows.append(Line(outputs[:, 0], row, label))
         slopes.append(Line(outputs[:, 0], slope, label))
     panels = [Panel("loss of a sample", over, "", rows), Panel("gradient", over, "", slopes)]
-    labels = ", ".join(line.label for line in rows)
-    return Picture(panels, f"loss and gradient over the {over}, for {labels}")
+    return Picture(panels, "loss and gradient")
 
 
 def _prediction(loss: BaseLoss) -> str:

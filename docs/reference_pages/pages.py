@@ -27,7 +27,9 @@ __all__ = ["KINDS", "OURS", "Kind", "Page", "make_page", "write_pages"]
 PICTURES = "images/reference"
 #: Whose plugins are on the pages that are committed.
 OURS = ("ortlearn",)
-DESCRIBED = "The [pages of the classes](index.md) describe the parameters, and name sources."
+DESCRIBED = "The linked pages of the classes have further formulas, the parameters, and sources."
+#: Where autosummary writes the pages of classes.
+CLASSES = "../reference/api/{}.rst"
 #: Parameters of every update and their defaults, described once on their page.
 SHARED = {("learning_rate", "'constant'"), ("alpha", "0.0001"), ("power_t", "0.25"), ("schedule", "None")}
 MADE = (
@@ -47,6 +49,8 @@ class Kind:
     facts: Callable[[Any], Iterator[str]]
     picture: Callable[[Any], Picture | None]
     pictures: str
+    #: Whether sections have the whole text of a docstring, not only its summary.
+    whole: bool = False
 
 
 KINDS = (
@@ -87,6 +91,7 @@ KINDS = (
         "results do not carry over to other objectives. Each update also takes the name of its schedule "
         '(`learning_rate="constant"`) with `alpha` and `power_t`, or an object `schedule`. Proximal steps of '
         "penalties are only supported where stated; projections always are.",
+        whole=True,
     ),
     Kind(
         plugins.SCHEDULES,
@@ -174,8 +179,12 @@ def _section(kind: Kind, entry: Entry) -> list[str]:
     left_out = SHARED if kind.group == plugins.LEARNING_RATES else ()
     shown = [p for p in doc.parameters if (p.name, p.default) not in left_out]
     given = ", ".join(f"{p.name}={p.default}" if p.default else p.name for p in shown)
-    facts = [f"`{_public_path(cls)}({given})`{also}{origin}.", *kind.facts(entry.plugin)]
-    return [f"## {entry.names[0]}", doc.text, "\n".join(f"- {fact}" for fact in facts)]
+    path = _public_path(cls)
+    call = f"`{path}({given})`"
+    called = call if origin else f"[{call}]({CLASSES.format(path)})"
+    facts = [f"{called}{also}{origin}.", *kind.facts(entry.plugin)]
+    text = doc.text if kind.whole else doc.text.partition("\n\n")[0]
+    return [f"## {entry.names[0]}", text, "\n".join(f"- {fact}" for fact in facts)]
 
 
 def _public_path(cls: type) -> str:

@@ -54,16 +54,16 @@ def penalty_picture(penalty: BasePenalty) -> Picture | None:
     if value is not None:
         rows = np.array([value({"weight": w.reshape(1, 1)})["value"] for w in WEIGHTS])
         panels += [Panel("value", "weight w", "", [Line(WEIGHTS, rows)]), _contours(penalty)]
-        shown += ["value over one weight", "contours of the value over two weights of a row"]
+        shown.append("value")
     slope = _scalar(penalty, "smooth_part", 1, gradient=True)
     if slope is not None:
         slopes = np.array([slope({"weight": w.reshape(1, 1)})["weight_grad"].item() for w in WEIGHTS])
         title = "gradient of the smooth part" if penalty.is_proximal() else "gradient"
         panels.append(Panel(title, "weight w", "", [Line(WEIGHTS, slopes)]))
-        shown.append(title)
+        shown.append("gradient")
     if penalty.is_proximal():
         panels.append(_step(penalty))
-        shown.append("weight after the proximal step over the weight before")
+        shown.append("proximal step")
     return Picture(panels, ", ".join(shown)) if panels else None
 
 
