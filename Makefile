@@ -176,7 +176,6 @@ against-torch:
 # Writes docs/reference from the plugins that are installed, runs every example of the documents, and builds the site.
 docs: $(DOCS_STAMP)
 	$(BIN)/python -m docs.reference_pages
-	$(BIN)/python -m docs.good_first_issues
 	$(BIN)/python -m pytest -q README.md docs
 	$(MAKE) site
 
@@ -192,7 +191,7 @@ site: $(DOCS_STAMP)
 dist: $(RELEASE_STAMP)
 	.venv-release/bin/python -m tests.release dist $(DIST)
 
-# Runs the long measurements before a release, and records each with date and commit in docs/release_checks.md.
+# Runs the long measurements before a release, and records each with date and commit in docs/explanation/commands.md.
 # CHECKS="matrix fuzz" chooses.
 release-checks: $(RELEASE_STAMP)
 	.venv-release/bin/python -m tests.release checks $(CHECKS)

@@ -1,4 +1,4 @@
-"""Memory of a training in addition to its data: the table of docs/howto/large_data.md.
+"""Memory of a training in addition to its data: the table of docs/howto/out_of_core.md.
 
 ``python -m benchmarks.bench_fit_memory`` trains a LogisticRegression with 100 features on several kinds of
 data, each in a separate process. Linux only: it reads the private memory of the process, without pages of

@@ -1,4 +1,4 @@
-"""Compare training on sparse rows with SGDClassifier: the table of docs/howto/large_data.md.
+"""Compare training on sparse rows with SGDClassifier: the table of docs/howto/out_of_core.md.
 
 ``python -m benchmarks.bench_sparse`` trains logistic regressions with an l2 penalty, one thread, batches of
 256, on the same CSR matrix. Times of an epoch are medians of five alternating rounds. Memory is measured in a

@@ -172,18 +172,25 @@ def draw_layout(app):
 
 #: Addresses of pages that have moved.
 MOVED = {
+    "decisions/graphs": "decisions/functions.html",
+    "decisions/inputs": "decisions/models.html#inputs",
+    "decisions/sample-order": "decisions/data.html#order-of-samples",
+    "decisions/updates": "decisions/training.html",
+    "good_first_issues": "limits.html",
     "howto/boosters": "howto/boosting_loss.html",
     "howto/command_line": "guide/command_line.html",
     "howto/dask": "howto/clusters.html",
     "howto/from_skorch": "howto/from_torch.html#parameters-of-skorch",
+    "howto/large_data": "howto/out_of_core.html",
     "howto/other_clusters": "howto/clusters.html#other-clusters",
+    "release_checks": "explanation/commands.html#before-a-release",
 }
 
 
 def redirect(app):
     """Yield a page for each address that has moved, which leads to the new one."""
     for old, new in MOVED.items():
-        yield old, {"target": f"../{new}"}, "moved.html"
+        yield old, {"target": f"{'../' * old.count('/')}{new}"}, "moved.html"
 
 
 def write_browser_pages(app, error):

@@ -1,4 +1,4 @@
-"""The page of limits that a newcomer can lift: ``python -m docs.good_first_issues``."""
+"""Print the limits that a newcomer can lift: ``python -m docs.good_first_issues``."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import re
 from pathlib import Path
 from typing import NamedTuple
 
-__all__ = ["FirstIssue", "find_issues", "write_page"]
+__all__ = ["LIMITS", "FirstIssue", "find_issues", "listing"]
 
-DOCS = Path(__file__).parent
+LIMITS = Path(__file__).parent / "limits.md"
 #: A comment below a limit: title, files to start from, first step.
 _MARK = re.compile(r"<!-- good first issue: ([^|]+)\s\| ([^|]+)\s\| ([^|]+?) -->")
 
@@ -37,30 +37,15 @@ def find_issues(text: str) -> list[FirstIssue]:
     return found
 
 
-def page(issues: list[FirstIssue]) -> str:
-    """Return the page of some issues."""
-    parts = [
-        "# Good first issues\n\nEach of these limits can be lifted without knowing the whole package. The "
-        "files say where to start, and [Code layout](explanation/layout.md) what their folders are for.\n"
-    ]
-    for issue in issues:
-        anchor = re.sub(r"[^\w -]", "", issue.section.lower()).replace(" ", "-")
-        files = ", ".join(f"`{name}`" for name in issue.files)
-        parts.append(
-            f"## {issue.title}\n\n[The limit](limits.md#{anchor}).\n\n"
-            f"**First step.** {issue.step}\n\n**Files.** {files}\n"
-        )
-    parts.append("---\n\n`make docs` generates this page from the comments in `docs/limits.md`.\n")
-    return "\n".join(parts)
-
-
-def write_page(folder: Path = DOCS) -> Path:
-    """Write the page into the folder of the documentation, and return its path."""
-    path = folder / "good_first_issues.md"
-    issues = find_issues((DOCS / "limits.md").read_text(encoding="utf-8"))
-    path.write_text(page(issues), encoding="utf-8")
-    return path
+def listing(issues: list[FirstIssue]) -> str:
+    """Return the text about some issues."""
+    return "\n\n".join(
+        f"{issue.title} (limits, {issue.section})\n"
+        f"  First step: {issue.step}\n"
+        f"  Files: {', '.join(issue.files)}"
+        for issue in issues
+    )
 
 
 if __name__ == "__main__":
-    print(write_page())
+    print(listing(find_issues(LIMITS.read_text(encoding="utf-8"))))

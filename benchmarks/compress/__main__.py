@@ -37,7 +37,9 @@ def main() -> None:
         print(f"\n{text}\n", flush=True)
         if arguments.write:
             start, end = f"<!-- table {name} -->", "<!-- end -->"
-            before, _, rest = PAGE.read_text(encoding="utf-8").partition(start)
+            before, found, rest = PAGE.read_text(encoding="utf-8").partition(start)
+            if not found:  # the page has a sentence about it
+                continue
             _, _, after = rest.partition(end)
             PAGE.write_text(f"{before}{start}\n\n{text}\n\n{end}{after}", encoding="utf-8")
 

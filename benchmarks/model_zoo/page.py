@@ -99,6 +99,8 @@ def _section(found: Sequence[Sequence[str]]) -> list[str]:
     complete = [row for row in found if row[2] == row[3] == row[4] and not row[6]]
     limited = [row for row in found if row not in complete]
     names = ", ".join(row[1] for row in complete)
+    if complete and complete[0][0] == "pipeline":
+        names = f"the {len(complete)} of [the file](coverage.csv)"
     lines = [f"Trained in all of their cases: {names}."] if complete else []
     if complete and limited:
         lines.append("")

@@ -28,7 +28,6 @@ from benchmarks.shards.report import (
     losses_rows,
     losses_table,
     one_machine_table,
-    passes_table,
     write_block,
 )
 from benchmarks.shards.rounds import Shards
@@ -40,10 +39,8 @@ SEEDS, COUNTS = (0, 1), (1, 4, 16, 64)
 #: Problems that are also trained with samples sorted by label, over how many shards, and how.
 SORTED, SORTED_COUNT = ("linear, SGD", "network, Adam", "sparse text, Adam"), 16
 SORTED_STRATEGIES = ("once a pass", "4 times a pass", "16 times a pass", "none: one shard alone")
-#: Ways to average whose passes to a loss are counted.
-PASSES_OF = ("once a pass", "once a pass, batches of 32 / k")
 #: Ways to average whose losses are shown; a file beside the page has all of them.
-SHOWN = (*PASSES_OF, "none: one shard alone")
+SHOWN = ("once a pass", "once a pass, batches of 32 / k")
 SORTED_SHOWN = ("once a pass", "16 times a pass")
 
 
@@ -104,8 +101,6 @@ def page_part(runs: Sequence[Run]) -> str:
         "Loss on test samples after the last pass, as a multiple of one machine's ([all ways to "
         "average](scaling.csv)):",
         losses_table(runs, SHOWN),
-        "Passes to the loss that one machine has after a quarter of its passes, at the best of the rates:",
-        passes_table(runs, PASSES_OF),
     ]
     if any(run.by_label for run in runs):
         parts += [

@@ -11,18 +11,12 @@ import numpy as np
 from benchmarks.shards.strategies import SCALES
 
 __all__ = [
-    "CLOSE",
     "Run",
     "losses_rows",
     "losses_table",
     "one_machine_table",
-    "passes_table",
-    "passes_to",
     "write_block",
 ]
-
-#: Loss above one machine's that counts as equal.
-CLOSE = 0.02
 
 
 @dataclass(frozen=True)
@@ -56,12 +50,6 @@ class Run:
     def key(self) -> tuple:
         """Key that identifies a run."""
         return self.problem, self.n_shards, self.seed, self.by_label, self.strategy, self.scale
-
-
-def passes_to(losses: Sequence[float], target: float) -> float:
-    """Return the number of the first pass whose loss is at most 2 % above a target, or infinity."""
-    reached = np.flatnonzero(np.asarray(losses) <= (1 + CLOSE) * target)
-    return float(reached[0] + 1) if len(reached) else float("inf")
 
 
 def _only(runs: Sequence[Run], **values: object) -> list[Run]:
@@ -173,43 +161,8 @@ def losses_table(runs: Sequence[Run], strategies: Sequence[str], by_label: bool 
     return _by_strategy(shown, f" shards: rate times {', '.join(scales)}", cell)
 
 
-def passes_table(runs: Sequence[Run], strategies: Sequence[str]) -> str:
-    """Return a table of the passes to the loss that one machine has after a quarter of them.
-
-    Parameters
-    ----------
-    runs : sequence of Run
-        All runs.
-    strategies : sequence of str
-        Ways to average that are shown.
-
-    Returns
-    -------
-    str
-        Table in Markdown: of each way to average the scale with the fewest passes.
-    """
-    shown = [run for run in runs if not run.by_label and run.n_shards > 1 and run.strategy in strategies]
-
-    def passes(run: Run) -> float:
-        return passes_to(run.losses, _one_machine(runs, run).losses[len(run.losses) // 4 - 1])
-
-    def cell(found: list[Run]) -> str:
-        if not found:
-            return "not run"
-        means = {
-            scale: np.mean([passes(run) for run in _only(found, scale=scale)])
-            for scale in _names(found, "scale")
-        }
-        scale = min(means, key=lambda name: means[name])
-        if not np.isfinite(means[scale]):
-            return f"over {len(found[0].losses)}"
-        return f"{means[scale]:.1f} (times {scale})"
-
-    return _by_strategy(shown, " shards", cell)
-
-
 def _by_strategy(shown: Sequence[Run], title: str, cell: Callable[[list[Run]], str]) -> str:
-    """Return a table with a row for each way to average, by problem, and a column for each number."""
+    """Return a table with a line for each way to average, by problem, and a column for each number."""
     counts = _names(shown, "n_shards")
     lines = [
         f"| problem | averages | {' | '.join(f'{count}{title}' for count in counts)} |",

@@ -91,11 +91,6 @@ def test_topics_of_documents_are_learned():
     assert (problems.documents(1500, 1)[0] != X).nnz > 0
 
 
-def test_passes_to_a_target():
-    assert report.passes_to([3.0, 2.04, 1.0], 2.0) == 2
-    assert report.passes_to([3.0, np.inf], 2.0) == np.inf
-
-
 @pytest.fixture
 def runs():
     one = [report.Run("p", "once", scale, 1, 0, [4.0, 3.9, 2.5, 2.0], 0.9) for scale in ("1", "√k", "k")]
@@ -120,11 +115,6 @@ def test_tables_of_losses(runs):
         ["p", "shuffled", "once", "4", "1.50", "1.10", "2.05"],
         ["p", "shuffled", "often", "4", "1.00", "4.00", "diverges"],
     ]
-    assert report.passes_table(runs, ["once", "often"]).splitlines()[2:] == [
-        "| p | once | 1.0 (times 1) |",
-        "| p | often | 1.0 (times 1) |",
-    ]
-    assert len(report.passes_table(runs, ["often"]).splitlines()) == 3
     assert {line.count("|") for line in report.one_machine_table(runs).splitlines()} == {7}
     assert report.one_machine_table(runs).splitlines()[-1] == "| p | 4 | 2.000 | 0.900 | 2.000 | 2.000 |"
 
@@ -149,7 +139,7 @@ def test_quick_run_and_report_of_saved_results(tmp_path, capsys):
         main.main(arguments, problems.PROBLEMS[:1])
     assert not calls
     lines = capsys.readouterr().out.splitlines()
-    assert measured.splitlines()[2:] == lines[2:] and len(lines) > 20
+    assert measured.splitlines()[2:] == lines[2:] and len(lines) > 12
 
 
 def test_fitted_costs():

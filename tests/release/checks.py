@@ -13,7 +13,7 @@ from tests.release.environments import ROOT, commit
 
 __all__ = ["CHECKS", "PAGE", "record", "run"]
 
-PAGE = ROOT / "docs" / "release_checks.md"
+PAGE = ROOT / "docs" / "explanation" / "commands.md"
 _BEGIN, _END = "<!-- checks -->", "<!-- end -->"
 #: Commands of make by name, with their variables.
 CHECKS = {

@@ -10,6 +10,9 @@ import pytest
 import yaml
 
 from ortlearn import __version__
+from ortlearn.conversion import Weight
+from ortlearn.learning_rates import LearningRateAdam
+from ortlearn.models import Parameter
 from tests.release import distribution, matrix
 from tests.release.__main__ import main
 from tests.release.environments import ROOT, commit, find_interpreter
@@ -174,6 +177,12 @@ def test_deprecated_names_are_removed_after_two_minor_releases():
     notes = re.findall(r"\.\. deprecated:: 0\.(\d+)$", sources, re.MULTILINE)
     assert len(notes) == sources.count(".. deprecated::")
     assert all(minor < int(since) + 2 for since in notes)
+
+
+def test_former_names_stay():
+    former, new = LearningRateAdam(learning_rate="cosine"), LearningRateAdam(schedule="cosine")
+    assert former.resolved_schedule().get_params() == new.resolved_schedule().get_params()
+    assert Weight is Parameter
 
 
 def test_versions_page_lists_the_supported_versions():
