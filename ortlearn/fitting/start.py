@@ -128,11 +128,11 @@ def new_start(
     X, y, name = samples.X, samples.y, configuration.name
     check_lengths(X, y)
     _check_order_of_features(configuration, X, last)
-    rows = features = None
+    values = features = None
     is_onnx = is_onnx_source(configuration.source)
     if not is_onnx:
         features = InputFeatures.of(X, name)
-        rows = _check_before_fit(configuration, samples, features, classes)
+        values = _check_before_fit(configuration, samples, features, classes)
         samples = samples.with_checked_weights()
         if configuration.warm_start and last is None and not is_fitted(configuration.source):
             warn_user(UNFITTED.format(type(configuration.source).__name__), UnfittedStartWarning, once=True)
@@ -140,7 +140,7 @@ def new_start(
     n_given = count_samples(X) if whole is None else whole.n_rows
     configuration = configuration.in_batches(automatic_batch_size(configuration, n_given))
     problem = Problem.of(configuration, X, y, samples.sample_weight, random_state, classes, occurring)
-    samples, rows = labelled(problem, samples, rows)
+    samples, values = labelled(problem, samples, values)
     X, y = samples.X, samples.y
     _warn_of_one_column(configuration, problem, y)
     own, names = problem.trainable.own_loss, InputFeatures.of(X, name).names
@@ -148,28 +148,28 @@ def new_start(
         inputs = problem.trainable.entry.schema.types()
         check_inputs_of_loss(own, inputs, names.tolist(), samples.sample_weight is not None)
     features = features or InputFeatures.of(matrix_of(problem, X), name)
-    rows = read_samples(problem, X, features, rows)
+    values = read_samples(problem, X, features, values)
     samples = samples.with_checked_weights()
     if not is_grown(configuration, last):
         warn_of_ignored_parameters(configuration, problem.source)
-    n_samples = None if stream or whole is not None else rows.shape[0]
+    n_samples = None if stream or whole is not None else values.shape[0]
     if solves and whole is not None and not stream:
         n_samples = whole.n_rows
     known = (y, samples.sample_weight, None) if whole is None else (whole.labels, whole.weights, whole.total)
     labels, weights_of_labels, total = known
 
-    def with_objective(problem: Problem, rows: Any) -> tuple[Problem, Data]:
+    def with_objective(problem: Problem, values: Any) -> tuple[Problem, Data]:
         given = (configuration, labels, weights_of_labels, n_samples, total_weight, None if stream else total)
         problem = problem.with_objective_of(*given)
-        return problem, with_unseen_members(problem, samples, data_of(problem, rows, samples))
+        return problem, with_unseen_members(problem, samples, data_of(problem, values, samples))
 
-    problem, data = with_objective(problem, rows)
+    problem, data = with_objective(problem, values)
     if problem.source is None and problem.trainable.scores is not None:
         _check_shape_of_scores(problem, data, configuration.runtime)
     if compares:
-        precise, rows = faithful(configuration, problem, samples, features, rows)
+        precise, values = faithful(configuration, problem, samples, features, values)
         if precise is not problem:
-            problem, data = with_objective(precise, rows)
+            problem, data = with_objective(precise, values)
     if expected is not None:
         expected.check_known(problem.targets.classes, "the model")
     own_fit = bool(problem.doubt) and configuration.is_default and not stream and whole is None
@@ -212,15 +212,15 @@ def next_start(
     return Start(problem, last.features, data, state)
 
 
-def labelled(problem: Problem, samples: Samples, rows: Any = None) -> tuple[Samples, Any]:
+def labelled(problem: Problem, samples: Samples, values: Any = None) -> tuple[Samples, Any]:
     """Return the samples without unlabelled ones, for semi-supervised models."""
     label = None if problem.source is None else unlabelled_label(problem.source)
     if label is None or samples.y is None:
-        return samples, rows
+        return samples, values
     kept = np.flatnonzero(np.asarray(samples.y) != label)
     if len(kept) == np.shape(samples.y)[0]:
-        return samples, rows
-    return samples.take(kept), None if rows is None else rows[kept]
+        return samples, values
+    return samples.take(kept), None if values is None else values[kept]
 
 
 def _check_shape_of_scores(problem: Problem, data: Data, runtime: Runtime) -> None:
@@ -247,7 +247,7 @@ def _check_before_fit(
 ) -> Any:
     """Check samples before a scikit-learn model is fitted on them; return numeric ones as a matrix."""
     y, source, dtype = samples.y, configuration.source, configuration.conversion.float_dtype
-    rows = read_before_fit(samples.X, features, source, dtype)
+    values = read_before_fit(samples.X, features, source, dtype)
     if y is not None and configuration.estimator_type == "regressor":
         check_numbers(y)
     if classes is None and y is not None and not is_fitted(source):
@@ -257,7 +257,7 @@ def _check_before_fit(
                 f"A classifier needs samples of at least 2 classes, y has 1 class: [{label!r}]. If later "
                 "calls have other classes, pass all of them: fit(X, y, classes=...), or partial_fit."
             )
-    return rows
+    return values
 
 
 def _warn_of_one_column(configuration: Configuration, problem: Problem, y: Any) -> None:
