@@ -28,7 +28,7 @@ from benchmarks.contenders.of_ortlearn import SingleGraph
 
 __all__ = ["PARTS", "least_graph"]
 
-PARTS = ("empty loop", "rows and products", "with Relu and intercepts")
+PARTS = ("empty loop", "gathers and products", "with Relu and intercepts")
 #: Batches per iteration of the loop; the time per batch is lowest for most networks.
 UNROLLED = 8
 
@@ -91,7 +91,7 @@ def least_graph(case: Case, part: str) -> ModelProto:
     ----------
     case : Case
         Network, samples and batches.
-    part : {"empty loop", "rows and products", "with Relu and intercepts"}
+    part : {"empty loop", "gathers and products", "with Relu and intercepts"}
         Part to compute.
 
     Returns
@@ -121,7 +121,7 @@ def least_graph(case: Case, part: str) -> ModelProto:
         ],
         [info("next", TensorProto.BOOL, []), *_floats(types, "new_")],
     )
-    n_full, rng = case.rows // case.batch_size, np.random.default_rng(0)
+    n_full, rng = case.n_samples // case.batch_size, np.random.default_rng(0)
     constants = {
         "unrolled": np.array(UNROLLED),
         **{f"plus_{number}": np.array(number) for number in range(UNROLLED)},
@@ -134,7 +134,7 @@ def least_graph(case: Case, part: str) -> ModelProto:
     names = ["iterations", "true", *(f"first_{name}" for name in carried)]
     loop = helper.make_node("Loop", names, [f"last_{name}" for name in carried], body=loop_body)
     inputs = [
-        helper.make_tensor_value_info("X", TensorProto.FLOAT, [case.rows, case.layers[0]]),
+        helper.make_tensor_value_info("X", TensorProto.FLOAT, [case.n_samples, case.layers[0]]),
         helper.make_tensor_value_info("orders", TensorProto.INT64, [n_full, case.batch_size]),
     ]
     arrays = [numpy_helper.from_array(array, name) for name, array in constants.items()]
@@ -151,9 +151,12 @@ def _floats(types: dict, prefix: str) -> list:
 def measured(case: Case, rounds: int) -> list[float]:
     """Return the microseconds per batch of each part, and of our epoch: medians of alternating rounds."""
     rng = np.random.default_rng(0)
-    X = rng.standard_normal((case.rows, case.layers[0]), dtype=np.float32)
-    n_full = case.rows // case.batch_size
-    feeds = {"X": X, "orders": rng.permutation(case.rows)[: n_full * case.batch_size].reshape(n_full, -1)}
+    X = rng.standard_normal((case.n_samples, case.layers[0]), dtype=np.float32)
+    n_full = case.n_samples // case.batch_size
+    feeds = {
+        "X": X,
+        "orders": rng.permutation(case.n_samples)[: n_full * case.batch_size].reshape(n_full, -1),
+    }
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     options.log_severity_level = 3
@@ -178,8 +181,8 @@ def measured(case: Case, rounds: int) -> list[float]:
 def labels(case: Case, rng: np.random.Generator) -> np.ndarray:
     """Return labels of a case, drawn at random."""
     if case.task == "classification":
-        return rng.integers(max(case.layers[-1], 2), size=case.rows)
-    return rng.standard_normal(case.rows, dtype=np.float32)
+        return rng.integers(max(case.layers[-1], 2), size=case.n_samples)
+    return rng.standard_normal(case.n_samples, dtype=np.float32)
 
 
 def seconds(run: Callable[[], object]) -> float:

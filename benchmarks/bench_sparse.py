@@ -1,4 +1,4 @@
-"""Compare training on sparse rows with SGDClassifier: the table of docs/howto/out_of_core.md.
+"""Compare training on sparse samples with SGDClassifier: the table of docs/howto/out_of_core.md.
 
 ``python -m benchmarks.bench_sparse`` trains logistic regressions with an l2 penalty, one thread, batches of
 256, on the same CSR matrix. Times of an epoch are medians of five alternating rounds. Memory is measured in a
@@ -36,18 +36,18 @@ MIB = 2**20
 
 
 def text_samples(n_samples: int = 10_000, n_columns: int = 20_000) -> csr_matrix:
-    """Return rows of about 60 entries with log-normal lengths, as of texts; columns follow Zipf's law."""
+    """Return samples of about 60 entries with log-normal lengths, as of texts; columns follow Zipf's law."""
     rng = np.random.default_rng(0)
     lengths = np.maximum(5, rng.lognormal(np.log(70), 0.5, n_samples)).astype(np.int32)
     share = np.cumsum(1.0 / np.arange(1, n_columns + 1))
     columns = np.searchsorted(share, rng.uniform(0, share[-1], lengths.sum())).astype(np.int32)
     starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
     values = rng.uniform(0, 0.3, len(columns)).astype(np.float32)
-    rows = csr_matrix(
+    samples = csr_matrix(
         (values, rng.permutation(n_columns).astype(np.int32)[columns], starts), (n_samples, n_columns)
     )
-    rows.sum_duplicates()
-    return rows
+    samples.sum_duplicates()
+    return samples
 
 
 def one_hot_samples(n_samples: int = 1_000_000, n_columns: int = 5, n_categories: int = 5_000) -> csr_matrix:
@@ -60,13 +60,13 @@ def one_hot_samples(n_samples: int = 1_000_000, n_columns: int = 5, n_categories
     return csr_matrix((values, found.ravel(), starts), (n_samples, n_columns * n_categories))
 
 
-def labels_of(rows: csr_matrix, n_classes: int) -> np.ndarray:
+def labels_of(samples: csr_matrix, n_classes: int) -> np.ndarray:
     """Return classes that depend on the samples."""
-    scores = rows @ np.random.default_rng(1).standard_normal(rows.shape[1])
+    scores = samples @ np.random.default_rng(1).standard_normal(samples.shape[1])
     return np.digitize(scores, np.quantile(scores, np.arange(1, n_classes) / n_classes))
 
 
-#: Function that returns rows, number of classes, and update, by the name in the table.
+#: Function that returns samples, number of classes, and update, by the name in the table.
 CASES: dict[str, tuple[Callable[..., csr_matrix], int, str]] = {
     "text, 10,000 x 20,000": (text_samples, 2, "SGD"),
     "text, Adam": (text_samples, 2, "Adam"),
@@ -109,21 +109,21 @@ def seconds(call: Callable[[], Any]) -> float:
 def measure_time(case: str, rounds: int = ROUNDS) -> str:
     """Return the cells of a case: milliseconds of an epoch of each contender, and ratios."""
     make, n_classes, update = CASES[case]
-    rows = make()
-    labels = labels_of(rows, n_classes)
+    samples = make()
+    labels = labels_of(samples, n_classes)
 
     def by_batches() -> None:
         model, classes = rival(), np.arange(n_classes)
-        for start in range(0, rows.shape[0], BATCH):
+        for start in range(0, samples.shape[0], BATCH):
             part = slice(start, start + BATCH)
-            model.partial_fit(rows[part], labels[part], classes=classes)
+            model.partial_fit(samples[part], labels[part], classes=classes)
 
     own, batches, whole = [], [], []
-    trainer(update, 1).fit(rows, labels)  # compiles the graph
+    trainer(update, 1).fit(samples, labels)  # compiles the graph
     for _ in range(rounds):
         batches.append(seconds(by_batches))
-        whole.append(seconds(lambda: rival().fit(rows, labels)))
-        history = trainer(update, EPOCHS).fit(rows, labels).history_
+        whole.append(seconds(lambda: rival().fit(samples, labels)))
+        history = trainer(update, EPOCHS).fit(samples, labels).history_
         own.append(float(np.median([epoch["seconds"] for epoch in history])))
     mine, chunked, fitted = (float(np.median(times)) for times in (own, batches, whole))
     times = " | ".join(f"{1e3 * value:.0f}" for value in (mine, chunked, fitted))
@@ -135,12 +135,12 @@ def measure_memory(case: str) -> str:
     make, n_classes, update = CASES[case]
     few = make(2_000)
     trainer(update, 1).fit(few, labels_of(few, n_classes))  # imports everything
-    rows = make()
-    labels = labels_of(rows, n_classes)
-    size = (rows.data.nbytes + rows.indices.nbytes + rows.indptr.nbytes) / MIB
+    samples = make()
+    labels = labels_of(samples, n_classes)
+    size = (samples.data.nbytes + samples.indices.nbytes + samples.indptr.nbytes) / MIB
     model = trainer(update, 2)
     with Peak() as peak:
-        model.fit(rows, labels)
+        model.fit(samples, labels)
     return f"{size:.1f} | {peak.added:.1f} | {1 + peak.added / size:.2f}"
 
 

@@ -1,10 +1,10 @@
 """Compare training from parquet files with training in memory.
 
 ``python -m benchmarks.bench_streams`` writes parquet files, and trains models alternately with
-``fit_stream`` on the files and with ``fit`` on the same rows in memory, each in a separate process. ``--rows
-20000000`` needs 4 GB on disk, and in memory for ``fit``. ``--sorted`` writes samples sorted by label, and
-measures the effect of ``shuffle_buffer`` on the score: the table of docs/howto/out_of_core.md. Linux only:
-memory is read from /proc.
+``fit_stream`` on the files and with ``fit`` on the same samples in memory, each in a separate process.
+``--rows 20000000`` needs 4 GB on disk, and in memory for ``fit``. ``--sorted`` writes samples sorted by
+label, and measures the effect of ``shuffle_buffer`` on the score: the numbers of docs/howto/out_of_core.md.
+Linux only: memory is read from /proc.
 """
 
 from __future__ import annotations
@@ -29,25 +29,27 @@ import numpy as np
 
 from benchmarks.measures.programs import Sheet
 
-__all__ = ["compare_sides", "generate", "rows_of_group", "sheets", "train"]
+__all__ = ["compare_sides", "generate", "samples_of_group", "sheets", "train"]
 
 N_FEATURES, BATCH, EPOCHS = 50, 256, 2
-#: Rows of a row group, and of a file.
+#: Samples of a row group, and of a file.
 GROUP, FILE = 100_000, 2_000_000
 MODELS = ("logistic regression", "network 50-50-10-1")
 SIDES = ("stream", "memory")
 
 
-def rows_of_group(number: int, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
+def samples_of_group(number: int, n_samples: int) -> tuple[np.ndarray, np.ndarray]:
     """Return features of a row group, and labels that depend on them in part nonlinearly."""
     rng = np.random.default_rng([0, number])
-    X = rng.standard_normal((n_rows, N_FEATURES), dtype=np.float32)
+    X = rng.standard_normal((n_samples, N_FEATURES), dtype=np.float32)
     scores = X[:, :10].sum(axis=1) + np.sin(3 * X[:, 10]) + X[:, 11] * X[:, 12]
-    return X, (scores + rng.standard_normal(n_rows) > 0).astype(np.int8)
+    return X, (scores + rng.standard_normal(n_samples) > 0).astype(np.int8)
 
 
-def generate(folder: Path, n_rows: int, by_label: bool = False, group: int = GROUP, file: int = FILE) -> None:
-    """Write parquet files of ``file`` rows in row groups of ``group``, with one of these in memory.
+def generate(
+    folder: Path, n_samples: int, by_label: bool = False, group: int = GROUP, file: int = FILE
+) -> None:
+    """Write parquet files of ``file`` samples in row groups of ``group``, with one of these in memory.
 
     ``by_label`` sorts the samples by label.
     """
@@ -56,11 +58,11 @@ def generate(folder: Path, n_rows: int, by_label: bool = False, group: int = GRO
 
     names = [f"x{number}" for number in range(N_FEATURES)]
     schema = pa.schema([*((name, pa.float32()) for name in names), ("label", pa.int8())])
-    sizes = np.diff([*range(0, n_rows, group), n_rows]).tolist()
+    sizes = np.diff([*range(0, n_samples, group), n_samples]).tolist()
     writer, written = None, 0
     for wanted in (0, 1) if by_label else (None,):
         for number, size in enumerate(sizes):
-            X, y = rows_of_group(number, size)
+            X, y = samples_of_group(number, size)
             if wanted is not None:
                 X, y = X[y == wanted], y[y == wanted]
             if writer is None or written >= file:
@@ -101,11 +103,11 @@ def train(
         trainer.fit(*_in_memory(folder))
     seconds = time.perf_counter() - begun
     top = _memory("VmHWM")
-    n_rows = _count(folder)
-    X_test, y_test = rows_of_group(10**6, 50_000)
+    n_samples = _count(folder)
+    X_test, y_test = samples_of_group(10**6, 50_000)
     return {
-        "rows": n_rows / min(record["seconds"] for record in trainer.history_),
-        "whole": n_rows * EPOCHS / seconds,
+        "rows": n_samples / min(record["seconds"] for record in trainer.history_),
+        "whole": n_samples * EPOCHS / seconds,
         "memory": top - bare,
         "memory of fit": top - imported,
         "score": float((trainer.predict(X_test) == y_test).mean()),
@@ -122,8 +124,8 @@ def _in_memory(folder: Path) -> tuple[np.ndarray, np.ndarray]:
     """Return all samples as arrays."""
     import pyarrow.dataset as datasets
 
-    n_rows, start = _count(folder), 0
-    X, y = np.empty((n_rows, N_FEATURES), np.float32), np.empty(n_rows, np.int8)
+    n_samples, start = _count(folder), 0
+    X, y = np.empty((n_samples, N_FEATURES), np.float32), np.empty(n_samples, np.int8)
     for path in sorted(folder.iterdir()):
         for batch in datasets.dataset(path).to_batches(use_threads=False):
             stop = start + batch.num_rows
@@ -147,7 +149,7 @@ def _bare_interpreter() -> float:
 
 
 def sheets(quick: bool) -> list[Sheet]:
-    """Return the table of 4,000,000 rows; if ``quick``, of the first model on few rows."""
+    """Return the table of 4,000,000 samples; if ``quick``, of the first model on few samples."""
     with TemporaryDirectory() as temporary:
         folder = Path(temporary)
         generate(folder, 20_000 if quick else 4_000_000)
@@ -174,10 +176,10 @@ def compare_sides(folder: Path, rounds: int, models: Sequence[str]) -> Sheet:
 
 def compare_buffers(folder: Path, model: str) -> None:
     """Print the test accuracy after training on samples sorted by label."""
-    n_rows = _count(folder)
+    n_samples = _count(folder)
     print(f"| shuffle_buffer | accuracy of {model} |")
     print("|---:|---:|")
-    for buffer in (BATCH, 10_000, GROUP, 2 * GROUP, 4 * GROUP, n_rows):
+    for buffer in (BATCH, 10_000, GROUP, 2 * GROUP, 4 * GROUP, n_samples):
         print(f"| {buffer:,} | {_asked(folder, model, 'stream', {'shuffle_buffer': buffer})['score']:.4f} |")
 
 

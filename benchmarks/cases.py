@@ -36,7 +36,7 @@ class Case:
     task : str
         ``"regression"`` (half the squared error) or ``"classification"`` (log loss; one output
         means two classes).
-    rows, batch_size : int
+    n_samples, batch_size : int
         Samples of the data, and of a batch.
     rate, momentum : float
         Constant learning rate; momentum without Nesterov's step.
@@ -45,7 +45,7 @@ class Case:
     name: str
     layers: tuple[int, ...]
     task: str
-    rows: int
+    n_samples: int
     batch_size: int
     rate: float
     momentum: float = 0.9
@@ -55,20 +55,23 @@ class Case:
         """Title in the report."""
         kind = self.task if len(self.layers) > 2 else {"regression": "linear regression"}.get(self.task)
         shape = "-".join(map(str, self.layers))
-        return f"{shape} {kind or 'logistic regression'}, {self.rows:,} samples, batches of {self.batch_size}"
+        size = f"{self.n_samples:,} samples, batches of {self.batch_size}"
+        return f"{shape} {kind or 'logistic regression'}, {size}"
 
     @property
     def n_batches(self) -> int:
         """Number of batches of an epoch."""
-        return -(-self.rows // self.batch_size)
+        return -(-self.n_samples // self.batch_size)
 
 
-def _regression(name: str, layers: tuple[int, ...], rows: int, batch: int, rate: float, **more) -> Case:
-    return Case(name, layers, "regression", rows, batch, rate, **more)
+def _regression(name: str, layers: tuple[int, ...], n_samples: int, batch: int, rate: float, **more) -> Case:
+    return Case(name, layers, "regression", n_samples, batch, rate, **more)
 
 
-def _classification(name: str, layers: tuple[int, ...], rows: int, batch: int, rate: float, **more) -> Case:
-    return Case(name, layers, "classification", rows, batch, rate, **more)
+def _classification(
+    name: str, layers: tuple[int, ...], n_samples: int, batch: int, rate: float, **more
+) -> Case:
+    return Case(name, layers, "classification", n_samples, batch, rate, **more)
 
 
 #: Microseconds per batch are measured on these.
@@ -117,7 +120,7 @@ def scaling_cases(quick: bool = False) -> dict[str, list[tuple[int, Case]]]:
     dict of str to list of (int, Case)
         The value that changes, and the case.
     """
-    rows, widths = 6_000, (50, 10)
+    n_samples, widths = 6_000, (50, 10)
     values = {
         "samples": (1_500, 6_000, 24_000, 96_000),
         "features": (30, 100, 300, 1_000),
@@ -125,11 +128,11 @@ def scaling_cases(quick: bool = False) -> dict[str, list[tuple[int, Case]]]:
         "depth": (1, 2, 4, 8),
     }
     if quick:
-        rows, values = 60, {what: found[:2] for what, found in values.items()}
+        n_samples, values = 60, {what: found[:2] for what, found in values.items()}
         values["samples"] = (60, 120)
-    base = _regression("scaling", (100, *widths, 1), rows, 15, 1e-4)
+    base = _regression("scaling", (100, *widths, 1), n_samples, 15, 1e-4)
     change = {
-        "samples": lambda n: replace(base, rows=n),
+        "samples": lambda n: replace(base, n_samples=n),
         "features": lambda n: replace(base, layers=(n, *widths, 1)),
         "batch size": lambda n: replace(base, batch_size=n),
         "depth": lambda n: replace(base, layers=(100, *(50,) * n, 1)),
@@ -158,7 +161,7 @@ def write_data(case: Case, folder: Path) -> Path:
     Parameters
     ----------
     case : Case
-        Its rows, its widths and its task matter.
+        Its number of samples, its widths and its task matter.
     folder : Path
         Where the files go.
 
@@ -167,11 +170,11 @@ def write_data(case: Case, folder: Path) -> Path:
     Path
         Folder with ``X.npy`` (float32, standardised) and ``y.npy``.
     """
-    key = f"{case.task}-{case.rows}-{case.layers[0]}-{case.layers[-1]}"
+    key = f"{case.task}-{case.n_samples}-{case.layers[0]}-{case.layers[-1]}"
     target = folder / key
     if not target.exists():
         rng = np.random.default_rng(0)
-        X = rng.standard_normal((case.rows, case.layers[0]), dtype=np.float32)
+        X = rng.standard_normal((case.n_samples, case.layers[0]), dtype=np.float32)
         half = case.layers[0] // 2
         X[:, :half] += X[:, half : 2 * half] / 2
         X -= X.mean(axis=0, dtype=np.float64).astype(np.float32)

@@ -26,10 +26,10 @@ def objective(weights, X, y, case: Case):
     return -jnp.mean(jnp.take_along_axis(jax.nn.log_softmax(scores), y, axis=1))
 
 
-def update(state, rows, X, y, case: Case):
+def update(state, numbers, X, y, case: Case):
     """Update the weights on the samples of a batch."""
     weights, velocity = state
-    value, gradient = jax.value_and_grad(objective)(weights, X[rows], y[rows], case)
+    value, gradient = jax.value_and_grad(objective)(weights, X[numbers], y[numbers], case)
     velocity = jax.tree.map(lambda v, g: case.momentum * v - case.rate * g, velocity, gradient)
     return (jax.tree.map(jnp.add, weights, velocity), velocity), value
 
@@ -37,7 +37,7 @@ def update(state, rows, X, y, case: Case):
 @partial(jax.jit, static_argnames="case", donate_argnums=0)
 def epoch(state, order, rest, X, y, case: Case):
     """Update on every full batch, then on the short one, if any."""
-    state, values = jax.lax.scan(lambda s, rows: update(s, rows, X, y, case), state, order)
+    state, values = jax.lax.scan(lambda s, numbers: update(s, numbers, X, y, case), state, order)
     if len(rest):
         state, _ = update(state, rest, X, y, case)
     return state, values

@@ -69,8 +69,8 @@ class Torch(Contender):
         rng = np.random.RandomState(0)
         for _ in range(epochs):
             order = torch.from_numpy(rng.permutation(len(X)) if shuffle else np.arange(len(X)))
-            for rows in order.split(case.batch_size):
+            for numbers in order.split(case.batch_size):
                 optimizer.zero_grad(set_to_none=True)
-                criterion(module(X.index_select(0, rows)), y.index_select(0, rows)).backward()
+                criterion(module(X.index_select(0, numbers)), y.index_select(0, numbers)).backward()
                 optimizer.step()
         return weights_of(module)

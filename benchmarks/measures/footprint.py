@@ -45,7 +45,9 @@ def memory(team: Team, cases: tuple[Case, ...]) -> dict[str, dict[str, Any]]:
 
 
 def _peak(process: Process, case: Case) -> tuple[int, int, int] | None:
-    few = replace(case, layers=(4, *(2 for _ in case.layers[1:-1]), case.layers[-1]), rows=100, batch_size=10)
+    few = replace(
+        case, layers=(4, *(2 for _ in case.layers[1:-1]), case.layers[-1]), n_samples=100, batch_size=10
+    )
     if not process.prepare(few)["supported"]:
         return None
     before = process.ask("fit", epochs=1)["memory"]
@@ -70,7 +72,7 @@ def start_up(team: Team, case: Case, plan: Plan) -> dict[str, Any]:
     dict
         ``title``, and ``times``: contender to kind of start to one value per round.
     """
-    case = replace(case, rows=case.batch_size)
+    case = replace(case, n_samples=case.batch_size)
     widths = case.layers
     other = replace(case, layers=(widths[0], *(width + 1 for width in widths[1:-1]), widths[-1]))
     times: dict[str, dict[str, list[float]]] = {}

@@ -123,7 +123,7 @@ class Inference:
 
     def _part(self, *outputs: str, fused: bool) -> ModelProto:
         part = extract_model(self.model, outputs)
-        return self.problem.trainable.for_inference(part, by_rows=True) if fused else part
+        return self.problem.trainable.for_inference(part, by_sample=True) if fused else part
 
     def _inputs(self, samples: Any) -> dict[str, Any]:
         """Return samples by the name of their input."""

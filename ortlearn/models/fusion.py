@@ -24,7 +24,7 @@ class FusedForm:
         """Return a model for inference with the fused operator, or the same model if it does not apply."""
         raise NotImplementedError
 
-    def by_rows(self) -> FusedForm | None:
+    def by_sample(self) -> FusedForm | None:
         """Return the form whose result for a sample does not depend on other samples, or None."""
         return self
 
@@ -111,7 +111,7 @@ class FusedLinear(FusedForm):
     coef: str  # initializer of shape (n_features, k)
     intercept: str = ""  # initializer of shape (k,)
 
-    def by_rows(self) -> None:
+    def by_sample(self) -> None:
         """Return None, as the rounding of products depends on the number of samples."""
 
     def rows(self, model: ModelProto) -> np.ndarray | None:
@@ -153,7 +153,7 @@ class FusedClasses(FusedForm):
     probabilities: str = ""  # sigmoid for two classes, softmax for more
     linear: FusedLinear | None = None  # form of the scores
 
-    def by_rows(self) -> FusedClasses:
+    def by_sample(self) -> FusedClasses:
         """Return the form without the linear scores."""
         return replace(self, linear=None)
 

@@ -93,10 +93,10 @@ def matrix_schema(n_features: int | tuple[int, ...] | None, dtype: Any = np.floa
 
 
 def graph_inputs(
-    model: ModelProto, types: Mapping[str, TensorType], label: str | None, row_weight: str | None = None
+    model: ModelProto, types: Mapping[str, TensorType], label: str | None, sample_weight: str | None = None
 ) -> dict[str, TensorType]:
     """Return the types of the inputs of a graph, except those for labels and sample weights."""
-    others = {label, row_weight, *(tensor.name for tensor in model.graph.initializer)}
+    others = {label, sample_weight, *(tensor.name for tensor in model.graph.initializer)}
     names = [value.name for value in model.graph.input if value.name not in others]
     if not names:
         raise ConversionError("The graph has no input for X: export the model with an input.")

@@ -149,7 +149,7 @@ def _without_reserved_names(model: ModelProto) -> tuple[ModelProto, dict[str, st
 
 
 def _own_loss(
-    model: ModelProto, loss: str, label: str, row_weight: str, output_name: str | None
+    model: ModelProto, loss: str, label: str, sample_weight: str, output_name: str | None
 ) -> OwnLoss | None:
     """Return the loss that a graph computes, by the names of its output and inputs, or None."""
     outputs = {value.name for value in model.graph.output}
@@ -161,4 +161,4 @@ def _own_loss(
             f"output_name={output_name!r} cannot be trained: the model computes its own loss, {loss!r}. "
             "Remove output_name, or pass another output as loss_output_name."
         )
-    return OwnLoss(loss, label, row_weight if row_weight in inputs else None)
+    return OwnLoss(loss, label, sample_weight if sample_weight in inputs else None)

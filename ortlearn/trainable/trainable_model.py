@@ -172,18 +172,18 @@ class TrainableModel:
         found = running_statistics(self.model) and running_statistics(self.objective_graph())
         return {name: NEXT.format(name) for name in sorted(found)}
 
-    def score_graph(self, row_weight: str | None = None, evaluates: bool = False) -> ModelProto:
+    def score_graph(self, sample_weight: str | None = None, evaluates: bool = False) -> ModelProto:
         """Return the graph that computes the trained output, with the trained weights as inputs.
 
-        Its inputs are X, labels and sample weights ``row_weight`` of a graph with its own loss, and sorted
+        Its inputs are X, labels and sample weights ``sample_weight`` of a graph with its own loss, and sorted
         weights; its outputs are the scores or the loss, and the next running statistics, unless a graph that
         ``evaluates`` uses the present ones.
         """
         part = self.objective_graph()
         part = for_evaluation(part) if evaluates else with_batch_statistics(part)
         part = self.reparametrisation.by_rows(part)
-        if row_weight is not None and self.own_loss is not None and self.own_loss.row_weight is not None:
-            part = with_weight_vector(part, self.own_loss.row_weight, row_weight, self.input_dtype)
+        if sample_weight is not None and self.own_loss is not None and self.own_loss.row_weight is not None:
+            part = with_weight_vector(part, self.own_loss.row_weight, sample_weight, self.input_dtype)
         return make_inputs_of(remove_idle_nodes(part), self.trained)
 
     def with_stable_weights(self, arrays: dict[str, np.ndarray]) -> ModelProto:
@@ -211,16 +211,16 @@ class TrainableModel:
             model = prune(model)
         return map_names(self.for_inference(model, fused), self.reserved_names)
 
-    def for_inference(self, model: ModelProto, fused: bool = True, by_rows: bool = False) -> ModelProto:
+    def for_inference(self, model: ModelProto, fused: bool = True, by_sample: bool = False) -> ModelProto:
         """Return a graph with trained weights (with stable names), or a part of it, for inference.
 
-        With ``by_rows``, it has only those fused operators whose result for a sample does not depend on other
-        samples.
+        With ``by_sample``, it has only those fused operators whose result for a sample does not depend on
+        other samples.
         """
         model = restored_names(self.reparametrisation.undone(model), self.original_names)
         if not fused:
             return model
-        forms = [form.by_rows() for form in self.fused] if by_rows else self.fused
+        forms = [form.by_sample() for form in self.fused] if by_sample else self.fused
         return fuse(model, [form for form in forms if form is not None])
 
     def _exported_weights(self, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:

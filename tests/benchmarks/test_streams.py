@@ -8,11 +8,11 @@ from benchmarks import bench_streams as bench
 pytest.importorskip("pyarrow")
 
 
-def test_files_have_the_generated_rows(tmp_path):
+def test_files_have_the_generated_samples(tmp_path):
     bench.generate(tmp_path, 450, group=100, file=200)
     assert len(list(tmp_path.iterdir())) == 3
     X, y = bench._in_memory(tmp_path)
-    parts = [bench.rows_of_group(number, size) for number, size in enumerate([100] * 4 + [50])]
+    parts = [bench.samples_of_group(number, size) for number, size in enumerate([100] * 4 + [50])]
     np.testing.assert_array_equal(X, np.concatenate([part for part, _ in parts]), strict=True)
     np.testing.assert_array_equal(y, np.concatenate([part for _, part in parts]), strict=True)
 

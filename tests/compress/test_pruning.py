@@ -274,7 +274,7 @@ def test_chosen_trees_by_definition():
 
 @pytest.mark.sweep(1)
 @pytest.mark.parametrize("leaves", [False, True])
-def test_new_values_of_leaves_mend_what_a_forest_cannot(leaves):
+def test_new_values_of_leaves_reduce_the_error_of_a_forest(leaves):
     """Means of trees shrink extremes: ridge regression of out-of-bag errors restores them."""
     rng = np.random.default_rng(0)
     data = rng.uniform(-2, 2, (400, 4))

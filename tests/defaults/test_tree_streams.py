@@ -1,4 +1,4 @@
-"""partial_fit of ensembles of trees replaces trees, and the doors through which ensembles grow."""
+"""partial_fit of ensembles of trees replaces trees, and the methods by which ensembles grow."""
 
 import pickle
 
@@ -105,7 +105,7 @@ def test_a_share_of_new_trees_in_bounded_size(share):
     [(FrozenEstimator, {}), (lambda model: model, {"learning_loss": "log_loss"})],
     ids=["frozen", "own loss by name"],
 )
-def test_the_same_growth_at_every_door(wrap, options):
+def test_the_same_growth_by_every_method(wrap, options):
     model = HistGradientBoostingClassifier(max_iter=10, random_state=0).fit(X[:400], OLD[:400])
     plain, other = (
         OrtGradientOptimizer(own, warm_start=True, random_state=0, **more).fit(X[400:700], NEW[400:700])

@@ -74,8 +74,8 @@ def message(call, *given):
 def test_message_is_the_same_everywhere(name, tmp_path):
     given = WRONG_SAMPLES[name]
     expected = message(trainer().fit, *given)
-    for door, call in {**ARRAYS, **(COLUMNS if name in IN_COLUMNS else {})}.items():
-        assert message(call, *given, tmp_path) == expected, door
+    for method, call in {**ARRAYS, **(COLUMNS if name in IN_COLUMNS else {})}.items():
+        assert message(call, *given, tmp_path) == expected, method
 
 
 @pytest.mark.slow

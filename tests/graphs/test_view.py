@@ -59,7 +59,7 @@ def test_constants(graph):
 
 
 def test_types(graph):
-    assert graph.sizes("x") is None  # unknown number of rows
+    assert graph.sizes("x") is None  # unknown number of samples
     assert (graph.sizes("d"), graph.sizes("half"), graph.sizes("one")) == ((3,), (), (1, 1))
     assert graph.is_single("half") and graph.is_single("one") and graph.is_single("n")
     assert not graph.is_single("two") and not graph.is_single("x") and not graph.is_single("nobody")

@@ -60,11 +60,11 @@ def test_balanced_weights_equal_those_of_scikit_learn(optimizer, letters):
     X, y = letters
     options = {"max_iter": 3, "random_state": 0, "learning_rate": 0.1}
     ours = optimizer(LogisticRegression(), class_weight="balanced", **options).fit(X, y)
-    by_rows = optimizer(LogisticRegression(), **options)
-    by_rows.fit(X, y, sample_weight=compute_sample_weight("balanced", y))
+    by_sample = optimizer(LogisticRegression(), **options)
+    by_sample.fit(X, y, sample_weight=compute_sample_weight("balanced", y))
     plain = optimizer(LogisticRegression(), **options).fit(X, y)
-    np.testing.assert_allclose(ours.trained_coef_["coef"], by_rows.trained_coef_["coef"], rtol=1e-5)
-    np.testing.assert_allclose(ours.train_losses_, by_rows.train_losses_, rtol=1e-5)
+    np.testing.assert_allclose(ours.trained_coef_["coef"], by_sample.trained_coef_["coef"], rtol=1e-5)
+    np.testing.assert_allclose(ours.train_losses_, by_sample.train_losses_, rtol=1e-5)
     assert np.abs(ours.trained_coef_["coef"] - plain.trained_coef_["coef"]).max() > 0.01
 
 

@@ -50,9 +50,9 @@ class KernelDensityDefinition(ModelDefinition):
         width = op.parameter(model, "bandwidth_", role="scale", constraint=Positive(), reason=BANDWIDTH)
         ordered, finished = ordered_distances(op, x, rows, model.metric, model.metric_params or {})
         terms = KERNELS[model.kernel](op, op.Div(finished(ordered), width))
-        n_rows, n_columns = model.tree_.data.shape
+        n_samples, n_columns = model.tree_.data.shape
         weights = model.tree_.sample_weight
-        weights = np.full(n_rows, 1.0) if weights is None else np.array(weights)
+        weights = np.full(n_samples, 1.0) if weights is None else np.array(weights)
         shares = weights / weights.sum()
         scale = op.Mul(op.Log(width), float(n_columns))
         constant = op.Add(scale, _log_integral(op, model))
