@@ -11,6 +11,7 @@ import os
 
 os.environ["OMP_NUM_THREADS"] = "1"
 
+import argparse
 import subprocess
 import sys
 import threading
@@ -109,18 +110,23 @@ def measure(way: str, n_samples: int, folder: str) -> None:
     print(f"{peak.added:.0f} MiB")
 
 
-def main(n_samples: int = 500_000) -> None:
+def main(n_samples: int) -> None:
     """Measure each case in a separate process, and print the table."""
     print(f"| {n_samples} samples | added |\n|---|---:|")
     with TemporaryDirectory() as folder:
         for name, way in WAYS.items():
-            command = [sys.executable, "-m", "benchmarks.bench_fit_memory", way, str(n_samples), folder]
+            command = [sys.executable, "-m", "benchmarks.bench_fit_memory", "--samples", str(n_samples)]
+            command += ["--one", way, folder]
             done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
             print(f"| {name} | {done.stdout.strip()} |", flush=True)
 
 
 if __name__ == "__main__":
-    if len(sys.argv) == 4:
-        measure(sys.argv[1], int(sys.argv[2]), sys.argv[3])
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--samples", type=int, default=500_000)
+    parser.add_argument("--one", nargs=2, metavar=("KIND", "FOLDER"), help="print the memory of one kind")
+    asked = parser.parse_args()
+    if asked.one:
+        measure(asked.one[0], asked.samples, asked.one[1])
     else:
-        main()
+        main(asked.samples)

@@ -24,7 +24,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.pipeline import make_pipeline
 
-from benchmarks.measures.programs import Sheet
+from benchmarks.measures.programs import Sheet, print_sheets
 from ortlearn import OrtGradientOptimizer
 from ortlearn.learning_rates import LearningRateSGD
 
@@ -143,5 +143,4 @@ def sheets(quick: bool) -> list[Sheet]:
 
 
 if __name__ == "__main__":
-    for sheet in sheets(False):
-        print(sheet.markdown())
+    print_sheets(__doc__, sheets)

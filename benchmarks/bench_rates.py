@@ -11,7 +11,7 @@ import os
 
 os.environ["OMP_NUM_THREADS"] = "1"
 
-import sys
+import argparse
 from dataclasses import dataclass
 
 import numpy as np
@@ -174,4 +174,6 @@ def main(path: str) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1] if len(sys.argv) > 1 else "docs/images/rates.png")
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("picture", nargs="?", default="docs/images/rates.png")
+    main(parser.parse_args().picture)

@@ -6,6 +6,7 @@ Chromium, and the npm packages that ``make test-runtimes`` installs.
 
 from __future__ import annotations
 
+import argparse
 import importlib.util
 import json
 import subprocess
@@ -82,4 +83,5 @@ def main():
 
 
 if __name__ == "__main__":
+    argparse.ArgumentParser(description=__doc__).parse_args()
     main()

@@ -21,7 +21,7 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import GridSearchCV, HalvingGridSearchCV
 from sklearn.neural_network import MLPRegressor
 
-from benchmarks.measures.programs import Sheet
+from benchmarks.measures.programs import Sheet, print_sheets
 from ortlearn import OrtGradientOptimizer
 from ortlearn.learning_rates import LearningRateAdam, LearningRateSGD, LearningRateSGDNesterov
 from ortlearn.penalties import L2Penalty
@@ -209,11 +209,5 @@ def sheets(quick: bool) -> list[Sheet]:
     return [Sheet(text, header, rows, figures, left=2), _halving(quick)]
 
 
-def main() -> None:
-    """Measure and print."""
-    for sheet in sheets(False):
-        print(sheet.markdown())
-
-
 if __name__ == "__main__":
-    main()
+    print_sheets(__doc__, sheets)

@@ -11,6 +11,7 @@ import os
 
 os.environ["OMP_NUM_THREADS"] = "1"
 
+import argparse
 import subprocess
 import sys
 import time
@@ -153,15 +154,18 @@ def main() -> None:
     for case in CASES:
         cells = []
         for kind in ("time", "memory"):
-            command = [sys.executable, "-m", "benchmarks.bench_sparse", kind, case]
+            command = [sys.executable, "-m", "benchmarks.bench_sparse", "--one", kind, case]
             done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
             cells.append(done.stdout.strip())
         print(f"| {case} | {' | '.join(cells)} |", flush=True)
 
 
 if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--one", nargs=2, metavar=("KIND", "CASE"), help="print time or memory of one case")
+    asked = parser.parse_args()
     warnings.simplefilter("ignore")
-    if len(sys.argv) == 3:
-        print({"time": measure_time, "memory": measure_memory}[sys.argv[1]](sys.argv[2]))
+    if asked.one:
+        print({"time": measure_time, "memory": measure_memory}[asked.one[0]](asked.one[1]))
     else:
         main()

@@ -5,6 +5,7 @@ Those that cannot be installed are reported.
 
 from __future__ import annotations
 
+import argparse
 import configparser
 import subprocess
 import sys
@@ -36,4 +37,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    argparse.ArgumentParser(description=__doc__).parse_args()
     main()

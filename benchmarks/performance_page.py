@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-import sys
+import argparse
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from statistics import median
@@ -333,5 +333,7 @@ WRITERS: dict[str, Callable[[list[Table]], str]] = {
 }
 
 if __name__ == "__main__":
-    file = Path(sys.argv[1])
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("file", type=Path, help="tables, such as docs/performance.csv")
+    file = parser.parse_args().file
     file.with_suffix(".md").write_text(page(read_tables(file)), encoding="utf-8")

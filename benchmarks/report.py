@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -94,5 +95,6 @@ def write_report(results: dict[str, Any], folder: Path) -> Path:
 
 
 if __name__ == "__main__":
+    argparse.ArgumentParser(description=__doc__).parse_args()
     root = Path(__file__).parent.parent
     print(write_report(json.loads((root / "bench-output" / "results.json").read_text()), root / "docs"))

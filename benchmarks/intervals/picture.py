@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import sys
+import argparse
 from pathlib import Path
 
 import matplotlib
@@ -46,4 +46,6 @@ def draw(path: Path) -> None:
 
 
 if __name__ == "__main__":
-    draw(Path(sys.argv[1]) if len(sys.argv) > 1 else PICTURE)
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("picture", nargs="?", type=Path, default=PICTURE)
+    draw(parser.parse_args().picture)

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, field
 from importlib import import_module
 
 from benchmarks.processes import ROOT, Failed, environment
 from benchmarks.tables import table
 
-__all__ = ["PROGRAMS", "Sheet", "sheets"]
+__all__ = ["PROGRAMS", "Sheet", "print_sheets", "sheets"]
 
 #: Module and cores of each; a module has a function ``sheets(quick)``.
 PROGRAMS = {
@@ -67,6 +69,14 @@ def sheets(name: str, quick: bool) -> list[dict]:
     if done.returncode:
         raise Failed(f"{module}: {done.stderr.strip().rpartition(chr(10))[2]}")
     return json.loads(done.stdout.splitlines()[-1])
+
+
+def print_sheets(description: str | None, measure: Callable[[bool], Iterable[Sheet]]) -> None:
+    """Read the command line of a program, measure, and print."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--quick", action="store_true", help="a few small cases, to see that it runs")
+    for sheet in measure(parser.parse_args().quick):
+        print(sheet.markdown())
 
 
 if __name__ == "__main__":

@@ -25,6 +25,17 @@ from benchmarks.targets import evaluate
 from benchmarks.team import Team
 
 ROOT = Path(__file__).parent.parent.parent
+#: Programs that others start, and one without arguments.
+STARTED = ("worker.py", "attempt.py", "drift/picture.py")
+
+
+def test_programs_read_their_command_line():
+    """``--help`` must not start a measurement."""
+    parsed = ("ArgumentParser(", "print_sheets(__doc__", "run_table(")
+    for path in (ROOT / "benchmarks").rglob("*.py"):
+        text = path.read_text(encoding="utf-8")
+        if '__name__ == "__main__"' in text and not path.as_posix().endswith(STARTED):
+            assert any(call in text for call in parsed), path
 
 
 def test_slopes_and_ratios():
