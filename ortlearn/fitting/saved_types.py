@@ -21,7 +21,7 @@ from ..models.predictors import calibration, gaussian_processes, kernel_density,
 from ..models.transformations import splines
 from ..models.trees import boosting, forests
 from ..models.trees.nodes import FusedTrees, Nodes, TreeLeaves
-from ..models.writer import Members
+from ..models.writer import Members, TextSteps
 from ..onnx_files.low_rank.adapters import Adapter, LoRA
 from ..penalties import PerWeightPenalty
 from ..preprocessing.schema import Input, InputSchema
@@ -44,7 +44,7 @@ RECORDS = (
     *(Adapter, OwnLoss, Reparametrisation, Input, InputSchema, TensorType),
     *(sets.Simplex, sets.ClosedSimplex, sets.LogProbability, sets.Increasing, sets.Rising, sets.Triangular),
     *(signs.Positive, signs.NotNegative, Positions, FusedTrees, Nodes, FusedLinear, FusedClasses),
-    *(Evaluations, Scale, FirstLayer, Members),
+    *(Evaluations, Scale, FirstLayer, Members, TextSteps),
     *(candidates.KeptStart, candidates.Pull, candidates.FreshPull, candidates.RestandardisedPull),
     *(candidates.ShiftedPull, candidates.LeafEstimate, candidates.LeafMeans, candidates.Grown),
 )

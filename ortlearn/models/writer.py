@@ -33,6 +33,15 @@ class Members:
     rank: int  # number of dimensions of each tensor
 
 
+@dataclass(frozen=True)
+class TextSteps:
+    """First steps of a pipeline, which compute a tensor from documents."""
+
+    path: tuple[str, ...]  # from the estimator to the pipeline
+    count: int  # number of steps
+    tensor: str
+
+
 class ModelWriter(SampleWriter):
     """A graph builder whose parameters are fitted attributes, with the arguments of :func:`write_model`.
 
@@ -58,6 +67,8 @@ class ModelWriter(SampleWriter):
         # columns, these subsets and the number of columns
         self.siblings: dict[int, tuple[Sequence[Any], Any, Sequence[Any] | None, int | None]] = {}
         self.members: list[Members] = []
+        self.text_steps: list[TextSteps] = []
+        self.documents: Columns | None = None  # the samples, if they are documents instead of columns
         self.shared: dict[int, str] = {}  # by the id of a member: a tensor computed for all members at once
         self.quotients: dict[str, tuple[str, str]] = {}
         self.undefined = undefined
@@ -145,6 +156,10 @@ class ModelWriter(SampleWriter):
         They are one of shape (n, n_members, ...), or one of shape (n, ...) for each member.
         """
         self.members.append(Members(self._location, tensors, rank))
+
+    def add_text_steps(self, count: int, tensor: str) -> None:
+        """Declare that the first steps of the current pipeline compute a tensor from the documents."""
+        self.text_steps.append(TextSteps(self._location, count, tensor))
 
     def _path_to(self, owner: Any) -> tuple[str, ...] | None:
         """Return the path of the current part; None if the owner of a parameter is another object."""

@@ -14,7 +14,7 @@ from .fusion import ML_OPSET, FusedForm
 from .parameters import Parameter
 from .registry import no_fallback
 from .scores import Scores
-from .writer import OPSET, Members, ModelWriter
+from .writer import OPSET, Members, ModelWriter, TextSteps
 
 IR_VERSION = 8  # the first for this opset, so that older runtimes load the files
 
@@ -32,6 +32,7 @@ class WrittenModel:
     parameters: dict[str, Parameter]  # by the name of their initializer
     fused: tuple[FusedForm, ...] = ()  # fused operators for inference
     members: tuple[Members, ...] = ()  # ensembles that predict a mean of members
+    text_steps: tuple[TextSteps, ...] = ()  # steps that compute features of documents
 
 
 def write_model(
@@ -97,7 +98,8 @@ def write_model(
     model = prune(_model(op, inputs, scores), keep=lambda node: not tensors.isdisjoint(node.output))
     read = {tensor.name for tensor in model.graph.initializer}
     parameters = {name: parameter for name, parameter in op.parameters.items() if name in read}
-    return WrittenModel(model, scores, parameters, tuple(op.fused.values()), tuple(op.members))
+    declared = tuple(op.fused.values()), tuple(op.members), tuple(op.text_steps)
+    return WrittenModel(model, scores, parameters, *declared)
 
 
 def _samples(
@@ -111,7 +113,8 @@ def _samples(
         return name
     width = 1 if known.shape is None else known.shape[-1]
     if width == 1:
-        return Columns((name,))
+        op.documents = Columns((name,))
+        return op.documents
     assert isinstance(width, int)
     texts = (op.Gather(name, [i], axis=1) for i in range(width))
     return Columns(tuple(op.set_type(text, known.elem_type, (None, 1)) for text in texts))

@@ -262,8 +262,7 @@ class Problem:
 
     def _score_graph(self, evaluates: bool) -> ScoreGraph:
         trainable, scores = self.trainable, self.trainable.scores
-        graph = trainable.score_graph(SAMPLE_WEIGHT, evaluates)
-        output = trainable.objective_tensor
+        graph, output = trainable.score_graph(SAMPLE_WEIGHT, evaluates), trainable.objective_tensor
         output_type = value_types(graph)[output]
         if scores is not None:
             output_type = TensorType(helper.np_dtype_to_tensor_dtype(scores.dtype), scores.shape)
@@ -278,6 +277,7 @@ class Problem:
             trainable.origin,
             self.dtype,
             statistics=statistics,
+            transformers=trainable.transformers_of(self.source),
         )
 
 

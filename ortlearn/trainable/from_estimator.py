@@ -53,6 +53,7 @@ def trainable_from_definitions(
         declared=True,
         fused=written.fused,
         members=written.members,
+        text_steps=written.text_steps,
     )
     found = with_trained_weights(candidate, weights_to_train, split.estimator)
     declared = {name: found.parameters[name].constraint for name in found.trained}

@@ -16,9 +16,10 @@ from ..models import Scores
 from ..models.constraints.base import Constraint
 from ..models.constraints.reparametrisation import Reparametrisation
 from ..models.fusion import FusedForm, fuse
-from ..models.parameters import Parameter
+from ..models.parameters import Parameter, part_of
+from ..models.transformations.pipelines import working_steps
 from ..models.weight_names import restored_names
-from ..models.writer import Members
+from ..models.writer import Members, TextSteps
 from ..onnx_files.decompositions import exact_couplings
 from ..onnx_files.low_rank.adapters import Adapter
 from ..onnx_files.running_statistics import NEXT, for_evaluation, running_statistics, with_batch_statistics
@@ -26,6 +27,7 @@ from ..onnx_files.sample_weights import with_weight_vector
 from ..onnx_files.scores import APPENDED
 from ..onnx_files.simplify import remove_idle_nodes
 from ..onnx_files.weight_locations import with_values
+from ..preprocessing.pipeline_split import SklearnSteps, rest_of
 from ..preprocessing.schema import InputSchema
 
 __all__ = ["Entry", "OwnLoss", "TrainableModel"]
@@ -90,6 +92,8 @@ class TrainableModel:
         Trained low-rank adapters, with stable names.
     members : tuple of Members
         Tensors of the members of ensembles, that definitions declare.
+    text_steps : tuple of TextSteps
+        Steps of pipelines that compute features of documents.
     """
 
     model: ModelProto
@@ -109,6 +113,7 @@ class TrainableModel:
     fused: tuple[FusedForm, ...] = ()
     adapters: tuple[Adapter, ...] = ()
     members: tuple[Members, ...] = ()
+    text_steps: tuple[TextSteps, ...] = ()
 
     def __getstate__(self) -> dict[str, Any]:
         # without cached properties, so that equal objects have equal pickles
@@ -165,6 +170,14 @@ class TrainableModel:
     def objective_graph(self) -> ModelProto:
         """Return the part of the graph up to the trained output, its only output."""
         return exact_couplings(extract_model(self.model, [self.objective_tensor]))
+
+    def transformers_of(self, source: Any) -> dict[str, Pipeline]:
+        """Return the fitted steps of an estimator that compute features of documents, by their tensor."""
+        if not self.text_steps:
+            return {}
+        model = rest_of(source, self.entry.sklearn_steps)
+        found = ((item, working_steps(part_of(model, item.path))) for item in self.text_steps)
+        return {item.tensor: SklearnSteps(steps[: item.count]) for item, steps in found}
 
     @cached_property
     def statistics(self) -> dict[str, str]:

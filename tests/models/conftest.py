@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 
+from ortlearn.graphs import extract_model
+from ortlearn.models.transformations.pipelines import working_steps
 from ortlearn.preprocessing.column_reading import read_columns
 from ortlearn.trainable.conversion import to_trainable
 from ortlearn.trainable.from_estimator import write_weights
@@ -46,5 +48,20 @@ def check_graph(run_onnx):
             )
         else:
             np.testing.assert_array_equal(found.reshape(expected.shape), expected)
+
+    return check
+
+
+@pytest.fixture(scope="session")
+def check_transformers(run_onnx):
+    """Return a function that compares features of documents with those that training uses."""
+
+    def check(model, trainable, documents):
+        found = trainable.transformers_of(model)
+        assert list(found.values())[-1].steps == working_steps(model)[:-1]
+        feeds = read_columns(documents, trainable.entry.schema)
+        for tensor, steps in found.items():
+            (computed,) = run_onnx(extract_model(trainable.model, [tensor]), **feeds)
+            np.testing.assert_allclose(computed, steps.transform(documents).toarray(), rtol=1e-5, atol=1e-6)
 
     return check

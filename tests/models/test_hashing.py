@@ -30,10 +30,11 @@ VECTORIZERS = {
 
 
 @pytest.mark.parametrize("name", VECTORIZERS)
-def test_words(name, check_graph):
+def test_words(name, check_graph, check_transformers):
     vectorizer = HashingVectorizer(**{"n_features": 32, **VECTORIZERS[name]})
     model = make_pipeline(vectorizer, Ridge()).fit(DOCUMENTS, Y)
-    check_graph(model, DOCUMENTS, OTHERS, [""], ["the the fox"])
+    trainable = check_graph(model, DOCUMENTS, OTHERS, [""], ["the the fox"])
+    check_transformers(model, trainable, OTHERS)
 
 
 @pytest.mark.parametrize("signs", [True, False])

@@ -81,16 +81,17 @@ VECTORIZERS = {
 
 @pytest.mark.sweep(20)
 @pytest.mark.parametrize("name", VECTORIZERS)
-def test_documents(name, check_graph):
+def test_documents(name, check_graph, check_transformers):
     model = make_pipeline(VECTORIZERS[name], StandardScaler(with_mean=False), Ridge()).fit(DOCUMENTS, Y)
     if list(VECTORIZERS).index(name) % 2:
-        check_graph(model, DOCUMENTS, OTHERS)
+        trainable = check_graph(model, DOCUMENTS, OTHERS)
     else:
         other_kinds = np.array(OTHERS, dtype=object), OTHERS[:1], OTHERS[1:2]
-        check_graph(model, pd.Series(DOCUMENTS), *other_kinds, dtype=np.float32)
+        trainable = check_graph(model, pd.Series(DOCUMENTS), *other_kinds, dtype=np.float32)
+    check_transformers(model, trainable, OTHERS)
 
 
-@pytest.mark.parametrize("term", ["the", " the", " a b "])
+@pytest.mark.parametrize("term", ["the", " the", " a b ", " theory "])
 def test_terms_that_are_never_counted(term):
     vectorizer = CountVectorizer(analyzer="char_wb", ngram_range=(6, 6), vocabulary=[term])
     model = make_pipeline(vectorizer, Ridge()).fit(DOCUMENTS, Y)

@@ -1,6 +1,6 @@
 """Training and prediction on sparse X equal those on dense X."""
 
-from itertools import cycle
+from itertools import cycle, product
 
 import numpy as np
 import pytest
@@ -135,15 +135,18 @@ def test_text():
     task, X = fitted.problem.task(False), read_samples(fitted.problem, texts, fitted.features)
     data, device = Data(X, fitted.problem.encoder.encode(labels, N_SAMPLES)), Device("cpu")
     found = []
-    for limits in (LIMITS, LIMITS._replace(sparse=0)):
-        left, computed = hoist(task, data, device, None, limits)
-        assert computed.is_sparse == (limits.sparse == 0)
+    in_onnx = task.changed(transformers={})
+    assert task.graph.transformers and task.graph_key() == in_onnx.graph_key()
+    for sparse, whole in product((2**28, 0), (task, in_onnx)):
+        left, computed = hoist(whole, data, device, None, LIMITS._replace(sparse=sparse))
+        assert computed.is_sparse == (sparse == 0)
         weights = {name: np.zeros(shape) for name, shape in shapes_of(left).items()}
         settings = LoopSettings(max_iter=3, batch_size=16)
         state = run_training(EpochStep(left, device), computed, TrainingState(weights), settings)
         found.append(state.weights)
     for name, array in found[0].items():
-        np.testing.assert_allclose(array, found[1][name], rtol=1e-8, atol=1e-12)
+        for other in found[1:]:
+            np.testing.assert_allclose(array, other[name], rtol=1e-8, atol=1e-12)
 
 
 def shapes_of(task):

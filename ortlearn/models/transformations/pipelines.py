@@ -42,11 +42,14 @@ class PipelineDefinition(ModelDefinition):
     def write(self, op: ModelWriter, model: Any, x: Any) -> Scores:
         scores: Scores | None = None
         steps = working_steps(model)
-        for name, step in steps:
+        reads_documents = x is op.documents
+        for count, (name, step) in enumerate(steps):
             if scores is not None:
                 if scores.transformed is None:
                     raise op.fail(model, f"the step before {name!r} does not transform.")
                 x = scores.transformed
+                if reads_documents and isinstance(x, str):
+                    op.add_text_steps(count, x)
             scores = op.step(name, step, x, last=name == steps[-1][0])
         if scores is None:  # all steps are idle
             shape = (len(x.tensors),) if isinstance(x, Columns) else op.shape(x)

@@ -4,8 +4,7 @@ import re
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import accumulate
-from operator import itemgetter
+from itertools import accumulate, chain
 from typing import Any
 
 import numpy as np
@@ -155,32 +154,28 @@ def _terms(op: ModelWriter, model: Any) -> dict[str, Any]:
     """Return the vocabulary as attributes: terms in the order of their number of tokens and their column."""
     first, last = model.ngram_range
     words = model.analyzer == "word"
-    by_column = sorted(model.vocabulary_.items(), key=itemgetter(1))
+    columns, terms = np.fromiter(model.vocabulary_.values(), dtype=np.int64), list(model.vocabulary_)
+    order = np.argsort(columns)
+    columns, terms = columns[order], [terms[number] for number in order.tolist()]
     if words and last == 1:  # a single word may contain blanks, which join n-grams
-        return {
-            "min_gram_length": 1,
-            "max_gram_length": 1,
-            "ngram_counts": [0],
-            "ngram_indexes": [int(column) for _, column in by_column],
-            "pool_strings": [term for term, _ in by_column],
-        }
-    shortest = first
-    by_length: list[list[tuple[int, list[str]]]] = [[] for _ in range(last)]
-    for term, column in by_column:
-        tokens = term.split(" ") if words else list(term)
-        if not first <= len(tokens) <= last:
-            if model.analyzer != "char_wb" or not SHORT_WORD.fullmatch(term):
-                reason = f"its term {term!r} does not have {first} to {last} words or characters"
-                raise op.fail(model, f"{reason}: change the vocabulary.")
-            shortest = min(shortest, len(tokens))
-        by_length[len(tokens) - 1].append((int(column), tokens))
-    counts = [length * len(terms) for length, terms in enumerate(by_length, start=1)]
+        lengths = np.ones_like(columns)
+    else:
+        lengths = np.fromiter((term.count(" ") + 1 for term in terms) if words else map(len, terms), np.int64)
+    others = np.flatnonzero((lengths < first) | (lengths > last))
+    for term in (terms[number] for number in others.tolist()):
+        if model.analyzer != "char_wb" or len(term) > last or not SHORT_WORD.fullmatch(term):
+            reason = f"its term {term!r} does not have {first} to {last} words or characters"
+            raise op.fail(model, f"{reason}: change the vocabulary.")
+    by_length = [np.flatnonzero(lengths == length) for length in range(1, last + 1)]
+    counts = [length * len(numbers) for length, numbers in enumerate(by_length, start=1)]
+    split = (lambda group: " ".join(group).split(" ")) if words else "".join
+    groups = [[terms[number] for number in numbers.tolist()] for numbers in by_length if len(numbers)]
     return {
-        "min_gram_length": shortest,
+        "min_gram_length": int(min(first, lengths.min())),
         "max_gram_length": last,
         "ngram_counts": [0, *accumulate(counts[:-1])],
-        "ngram_indexes": [column for terms in by_length for column, _ in terms],
-        "pool_strings": [token for terms in by_length for _, tokens in terms for token in tokens],
+        "ngram_indexes": columns[np.concatenate(by_length)].tolist(),
+        "pool_strings": terms if last == 1 else list(chain(*(split(group) for group in groups))),
     }
 
 

@@ -48,6 +48,8 @@ class ScoreGraph:
         gradient, no penalty and no learning rate.
     n_members : int
         Number of members of an ensemble that the feature ``MEMBERS`` weights; 0 without this feature.
+    transformers : dict of str to transformer
+        Fitted transformers of scikit-learn that compute a tensor of the graph from its input of documents.
     """
 
     model: ModelProto
@@ -60,6 +62,7 @@ class ScoreGraph:
     sparse: frozenset[str] = frozenset()
     statistics: dict[str, str] = field(default_factory=dict)
     n_members: int = 0
+    transformers: dict[str, Any] = field(default_factory=dict)
 
     @cached_property
     def weights(self) -> list[str]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 from onnx import ModelProto, TensorProto, helper
-from scipy.sparse import csr_matrix, vstack
+from scipy.sparse import csr_matrix, issparse, vstack
 
 from ...data.samples import Data
 from ...exceptions import ConversionError
@@ -55,6 +56,24 @@ def hoist(
     return left, data if prefix is None else prefix.apply(data)
 
 
+class Transformer:
+    """A transformer of scikit-learn instead of a session: it keeps the features of documents sparse."""
+
+    def __init__(self, name: str, transformer: Any, dtype: np.dtype):
+        self.name, self.transformer, self.dtype = name, transformer, dtype
+
+    def get_outputs(self) -> list[Transformer]:
+        return [self]
+
+    def run(self, outputs: list[str] | None, feeds: dict[str, np.ndarray]) -> list[Any]:
+        """Return the features of documents of shape (n, 1) as a CSR matrix."""
+        (documents,) = feeds.values()
+        found = csr_matrix(self.transformer.transform(documents.ravel()), dtype=self.dtype)
+        found.sum_duplicates()
+        found.eliminate_zeros()
+        return [found]
+
+
 class Prefix:
     """The frozen part of a graph.
 
@@ -72,10 +91,12 @@ class Prefix:
         passed: list[str],
         bytes_per_sample: int,
         limits: Limits,
+        transformer: Transformer | None = None,
     ):
         self._task, self._model, self._read, self._passed = task, model, read, passed
         self._device, self._n_jobs = device, n_jobs
         self.bytes_per_sample, self._limits = bytes_per_sample, limits
+        self._transformer = transformer
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name != "session"}
@@ -83,7 +104,7 @@ class Prefix:
     @cached_property
     def session(self) -> Any:
         """Session, created once per process."""
-        return open_session(self._model, self._device, self._n_jobs)
+        return self._transformer or open_session(self._model, self._device, self._n_jobs)
 
     def apply(self, data: Data) -> Data:
         """Return samples with the features of the remaining graph."""
@@ -106,7 +127,9 @@ def split_prefix(
     prefix = _with_dynamic_batch(extract_model(task.graph.model, own, inputs=list(inputs)))
     feeds = {value.name: inputs[value.name] for value in prefix.graph.input}
     passed = [name for name in frontier if name in inputs]
-    found = Prefix(task, prefix, device, n_jobs, list(feeds), passed, sample_bytes(feeds.values()), limits)
+    n_bytes, steps = sample_bytes(feeds.values()), task.graph.transformers.get(own[0])
+    transformer = Transformer(own[0], steps, task.graph.dtype) if steps and len(own) == 1 else None
+    found = Prefix(task, prefix, device, n_jobs, list(feeds), passed, n_bytes, limits, transformer)
     some = _samplewise_results(found.session, feeds)
     if some is None or not (needs_hoisting(task) or _fits(some, feeds, limits)):
         return _checked(task), None
@@ -121,7 +144,8 @@ def split_prefix(
     for value in rest.graph.input:
         if value.name in known:
             value.CopyFrom(make_value_info(value.name, known[value.name]))
-    found.bytes_per_sample = max(found.bytes_per_sample, sample_bytes(some))
+    if transformer is None:  # otherwise the results of a chunk are sparse
+        found.bytes_per_sample = max(n_bytes, sample_bytes(some))
     return _checked(task.changed(model=rest, features=known)), found
 
 
@@ -174,9 +198,9 @@ def _samplewise_results(session: Any, feeds: dict[str, Any]) -> list[np.ndarray]
     last = _n_samples(feeds) - 1
     chosen = np.linspace(0, last, min(PROBE_SAMPLES, last + 1)).astype(np.int64)
     probe = {name: take_samples(array, chosen) for name, array in feeds.items()}
-    together = session.run(None, probe)
+    together = list(map(dense_samples, session.run(None, probe)))
     parts_of = [{name: array[i : i + 1] for name, array in probe.items()} for i in range(len(chosen))]
-    single = [session.run(None, part) for part in parts_of]
+    single = [list(map(dense_samples, session.run(None, part))) for part in parts_of]
     for position, whole in enumerate(together):
         parts = [result[position] for result in single]
         shapes = {part.shape for part in parts}
@@ -222,17 +246,18 @@ def _run_in_chunks(session: Any, feeds: dict[str, Any], n_bytes: int, limits: Li
                 sparse = _stays_sparse(value, n_samples, limits)
                 results[output] = [] if sparse else np.empty((n_samples, *value.shape[1:]), dtype=value.dtype)
             if isinstance(results[output], list):
-                results[output].append(_as_sparse(value))
+                results[output].append(value if issparse(value) else _as_sparse(value))
             else:
-                results[output][start : start + size] = value
+                results[output][start : start + size] = dense_samples(value)
     return {k: vstack(v, format="csr") if isinstance(v, list) else v for k, v in results.items()}
 
 
-def _stays_sparse(value: np.ndarray, n_samples: int, limits: Limits) -> bool:
-    n_bytes = n_samples * value.itemsize * (value.shape[1] if value.ndim == 2 else 0)
+def _stays_sparse(value: Any, n_samples: int, limits: Limits) -> bool:
+    n_bytes = n_samples * value.dtype.itemsize * (value.shape[1] if value.ndim == 2 else 0)
     if value.dtype.kind != "f" or n_bytes < max(1, limits.sparse):
         return False
-    return bool(np.count_nonzero(value) <= limits.density * value.size)
+    count = value.nnz if issparse(value) else np.count_nonzero(value)
+    return bool(count <= limits.density * math.prod(value.shape))
 
 
 def _as_sparse(dense: np.ndarray) -> csr_matrix:
