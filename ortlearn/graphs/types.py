@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Collection
 
-from onnx import ModelProto, TensorProto, ValueInfoProto, shape_inference
+from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto, shape_inference
 
 from .builder import TensorType
-from .editing import make_inputs_of
+from .editing import make_inputs_of, with_fields
 
 __all__ = ["inferred", "value_types", "without_large_constants"]
 
@@ -23,8 +23,20 @@ def without_large_constants(model: ModelProto) -> ModelProto:
 
 
 def inferred(model: ModelProto) -> ModelProto:
-    """Return the model with inferred types, without the values of large initializers."""
-    return shape_inference.infer_shapes(without_large_constants(model), data_prop=True)
+    """Return the model with inferred types, without the values of large initializers and vocabularies."""
+    model = without_large_constants(model)
+    if any(node.op_type == "TfIdfVectorizer" for node in model.graph.node):
+        model = with_fields(model, node=map(_without_vocabulary, model.graph.node))
+    return shape_inference.infer_shapes(model, data_prop=True)
+
+
+def _without_vocabulary(node: NodeProto) -> NodeProto:
+    """Return a node without the words that it counts, which say nothing about shapes."""
+    if node.op_type != "TfIdfVectorizer":
+        return node
+    bare = NodeProto(op_type=node.op_type, name=node.name, input=node.input, output=node.output)
+    bare.attribute.extend(item for item in node.attribute if item.name != "pool_strings")
+    return bare
 
 
 def _tensor_type(value: ValueInfoProto) -> TensorType | None:

@@ -121,7 +121,8 @@ def as_columns(X: Any) -> Any:
     """Return a list as an array that preserves numbers next to text; other samples unchanged."""
     if is_frame(X) or isinstance(X, Mapping):
         return X
-    array = np.asarray(X)
+    is_text = isinstance(X, list) and len(X) > 0 and isinstance(X[0], str)
+    array = np.asarray(X, dtype=object if is_text else None)
     if array.dtype.kind in "UT" and not isinstance(X, np.ndarray):
         array = np.asarray(X, dtype=object)
     return array
@@ -179,6 +180,8 @@ def missing_samples(values: np.ndarray) -> np.ndarray:
     if values.dtype.kind == "f":
         return np.flatnonzero(np.isnan(values))
     items = values.ravel().tolist() if values.dtype.kind == "O" else ()
+    if set(map(type, items)) <= {str}:
+        return np.empty(0, dtype=int)
     return np.array([row for row, value in enumerate(items) if is_missing(value)], dtype=int)
 
 
@@ -191,6 +194,8 @@ def column_kind(values: np.ndarray) -> str:
     if values.dtype.kind != "O":
         return "other"
     items = values.ravel().tolist()
+    if set(map(type, items)) == {str}:
+        return "text"
     types = {type(value) for value in items if not is_missing(value)}
     if types and all(issubclass(kind, str) for kind in types):
         return "text"

@@ -73,7 +73,8 @@ def _compare(transformer: Any, graph: ModelProto, schema: InputSchema, probe: An
     if expected.dtype.kind not in "fiub":
         same = np.array_equal(got.astype(str), expected.astype(str))
         return None if same else "its ONNX form returns other texts"
-    gap = np.abs(got - expected)
+    gap = np.subtract(got, expected, dtype=np.float64)
+    np.abs(gap, out=gap)
     if not gap.size or gap.max() <= TOLERANCE:  # False for missing values
         return None
     if np.isnan(gap).any():

@@ -130,7 +130,11 @@ def split_prefix(
     n_bytes, steps = sample_bytes(feeds.values()), task.graph.transformers.get(own[0])
     transformer = Transformer(own[0], steps, task.graph.dtype) if steps and len(own) == 1 else None
     found = Prefix(task, prefix, device, n_jobs, list(feeds), passed, n_bytes, limits, transformer)
-    some = _samplewise_results(found.session, feeds)
+    some: list[Any] | None
+    if transformer is None:
+        some = _samplewise_results(found.session, feeds)
+    else:
+        some = transformer.run(None, {name: array[:1] for name, array in feeds.items()})
     if some is None or not (needs_hoisting(task) or _fits(some, feeds, limits)):
         return _checked(task), None
     outputs = (value.name for value in found.session.get_outputs())
@@ -198,9 +202,9 @@ def _samplewise_results(session: Any, feeds: dict[str, Any]) -> list[np.ndarray]
     last = _n_samples(feeds) - 1
     chosen = np.linspace(0, last, min(PROBE_SAMPLES, last + 1)).astype(np.int64)
     probe = {name: take_samples(array, chosen) for name, array in feeds.items()}
-    together = list(map(dense_samples, session.run(None, probe)))
+    together = session.run(None, probe)
     parts_of = [{name: array[i : i + 1] for name, array in probe.items()} for i in range(len(chosen))]
-    single = [list(map(dense_samples, session.run(None, part))) for part in parts_of]
+    single = [session.run(None, part) for part in parts_of]
     for position, whole in enumerate(together):
         parts = [result[position] for result in single]
         shapes = {part.shape for part in parts}
