@@ -32,7 +32,7 @@ class FusedForm:
 def add_array(node: NodeProto, name: str, values: np.ndarray) -> None:
     """Add an array as an attribute of a node, float64 as a tensor; onnx.helper would check every element.
 
-    Lists of numbers are read from their encoding, whose fields 7 and 8 are packed floats and ints
+    Lists are read from their encoding, whose fields 7 to 9 are packed floats, packed ints and strings
     (``onnx.proto``): elements that are added one by one take seconds for a large forest.
     """
     if values.dtype == np.float64:
@@ -42,7 +42,7 @@ def add_array(node: NodeProto, name: str, values: np.ndarray) -> None:
     kind = values.dtype.kind
     added = node.attribute.add(name=name, type=kinds.get(kind, AttributeProto.INTS))
     if kind == "S":
-        added.strings.extend(values.tolist())
+        added.MergeFromString(_strings(values))
     elif kind == "f":
         packed = values.astype("<f4").tobytes()
         added.MergeFromString(b"\x3a" + _varints(len(packed)) + packed)
@@ -53,9 +53,22 @@ def add_array(node: NodeProto, name: str, values: np.ndarray) -> None:
         added.MergeFromString(b"\x42" + _varints(len(packed)) + packed)
 
 
+def _strings(values: np.ndarray) -> bytes:
+    """Return the encoding of short texts: the tag, the length, and the text without padding."""
+    texts = values.view(np.uint8).reshape(len(values), -1)
+    encoded = np.full((len(texts), 2 + texts.shape[1]), 0x4A, dtype=np.uint8)
+    encoded[:, 1], encoded[:, 2:] = np.count_nonzero(texts, axis=1), texts
+    return encoded.tobytes().replace(b"\0", b"")
+
+
 def _varints(values: Any) -> bytes:
-    """Return integers below 2^28 as varints of four bytes: seven bits each, and one if more follow."""
+    """Return integers below 2^28 as varints of 1, 2 or 4 bytes: seven bits each, and one if more follow."""
     own = np.asarray(values, dtype=np.uint32)
+    most = own.max(initial=0)
+    if most < 2**7:
+        return own.astype(np.uint8).tobytes()
+    if most < 2**14:
+        return (own & 0x7F | 0x80 | own >> 7 << 8).astype("<u2").tobytes()
     parts = ((own >> 7 * i & 0x7F) << 8 * i for i in range(4))
     return (sum(parts, np.uint32(0x808080))).astype("<u4").tobytes()
 

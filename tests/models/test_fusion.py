@@ -215,6 +215,8 @@ def test_more_leaves_than_float32_has_integers_are_not_fused():
     "values",
     [
         np.array([0, 1, 127, 128, 2**14 - 1, 2**14, 2**21, 2**28 - 1]),
+        np.array([0, 1, 127]),
+        np.array([0, 127, 128, 2**14 - 1]),
         np.array([3, -1]),
         np.array([2**28, 2**62]),
         np.array([], dtype=np.int64),
@@ -222,7 +224,7 @@ def test_more_leaves_than_float32_has_integers_are_not_fused():
         np.array([1.5, -2.0, np.inf, np.nan, 1e-45], dtype=np.float32),
         np.array([b"LEAF", b"BRANCH_LEQ"]),
     ],
-    ids=["packed", "negative", "large", "empty", "bool", "floats", "strings"],
+    ids=["packed", "one byte", "two bytes", "negative", "large", "empty", "bool", "floats", "strings"],
 )
 def test_arrays_become_equal_attributes(values):
     node = NodeProto(op_type="TreeEnsembleRegressor")
