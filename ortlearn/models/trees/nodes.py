@@ -101,6 +101,12 @@ class Nodes:
         depth = max(values.pop("depth"))
         return cls(depth=depth, **{name: np.concatenate(arrays) for name, arrays in values.items()})
 
+    def part(self, trees: np.ndarray) -> Nodes:
+        """Return the nodes of some trees."""
+        own = np.concatenate([np.arange(self.sizes[tree]) + self.roots[tree] for tree in trees])
+        names = self.__dataclass_fields__.keys() - {"sizes", "depth"}
+        return replace(self, sizes=self.sizes[trees], **{name: getattr(self, name)[own] for name in names})
+
     @classmethod
     def of_trees(cls, trees: Sequence[Any], columns: Sequence[np.ndarray] | None = None) -> Nodes:
         """Return the nodes of ``tree_`` attributes; ``columns`` are the columns of X of each tree."""
@@ -240,7 +246,7 @@ class FusedTrees(FusedForm):
         values, base = arrays[self.table], arrays[self.base].ravel() if self.base else ()
         if values.ndim == 1:
             targets, weights = self._trees_of_leaves() % self.n_scores, values
-            self._write(op, self.sums, self.n_scores, np.arange(len(values)), targets, weights, base)
+            self.write(op, self.sums, self.n_scores, np.arange(len(values)), targets, weights, base)
             return
         several = values.ndim > 2
         output = op.unique("TreeEnsembleRegressor") if several else self.sums
@@ -253,18 +259,18 @@ class FusedTrees(FusedForm):
         is_written = table != 0
         is_written[:, 0] |= ~is_written.any(axis=1)  # every leaf has a value
         leaves, targets = np.nonzero(is_written)
-        self._write(op, output, table.shape[1], leaves, targets, table[leaves, targets], base)
+        self.write(op, output, table.shape[1], leaves, targets, table[leaves, targets], base)
 
     def _write_numbers(self, op: GraphBuilder) -> None:
         leaves = np.arange(int(self.nodes.is_leaf.sum()))
         output = op.unique("TreeEnsembleRegressor")
-        self._write(op, output, len(self.nodes.sizes), leaves, self._trees_of_leaves(), leaves)
+        self.write(op, output, len(self.nodes.sizes), leaves, self._trees_of_leaves(), leaves)
         op.node("Cast", output, to=TensorProto.INT64, outputs=[self.numbers])
 
     def _trees_of_leaves(self) -> np.ndarray:
         return self.nodes.trees[self.nodes.is_leaf]
 
-    def _write(
+    def write(
         self,
         op: GraphBuilder,
         output: str,

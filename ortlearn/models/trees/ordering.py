@@ -1,0 +1,60 @@
+"""An order of samples in which neighbours take the same branches of trees, which processors predict."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from onnx import ModelProto, TensorProto, helper
+
+from ...graphs import GraphBuilder, extract_model, graph_names, opset_versions
+from ...graphs.editing import append_nodes
+from .nodes import FusedTrees, Nodes
+
+__all__ = ["KEY", "order_graph"]
+
+#: Name of the output with the keys of samples.
+KEY = "ortlearn_order"
+#: Fewest leaves of a tree on average, and levels of all trees, for which the order pays.
+LEAVES, LEVELS = 64, 300
+#: Largest number of keys, which are float32.
+KEYS = 2**24
+
+
+def order_graph(model: ModelProto, form: FusedTrees) -> ModelProto | None:
+    """Return a graph of the leaves that samples reach in the largest trees; None for few or small trees.
+
+    Leaves of a tree are numbered from left to right: neighbours in the order of their numbers take mostly the
+    same branches of all trees. ``model`` computes the samples that the trees of ``form`` read.
+    """
+    leaves = np.add.reduceat(form.nodes.is_leaf.astype(np.int64), form.nodes.roots)
+    if leaves.mean() < LEAVES or len(leaves) * np.log2(leaves.mean()) < LEVELS:
+        return None
+    chosen = np.argsort(-leaves, kind="stable")[:3]
+    chosen = chosen[np.cumprod(leaves[chosen]) <= KEYS]
+    if not len(chosen):
+        return None
+    nodes = form.nodes.part(chosen)
+    numbers, sizes = _numbers(nodes), leaves[chosen]
+    weights = numbers * (np.prod(sizes) // np.cumprod(sizes))[nodes.trees[nodes.is_leaf]]
+    part = extract_model(model, [form.samples])
+    op = GraphBuilder(opset_versions(part)[""], existing_names=graph_names(part.graph))
+    every = np.arange(len(weights))
+    replace(form, nodes=nodes).write(op, KEY, 1, every, np.zeros_like(every), weights)
+    return append_nodes(part, op, outputs=[helper.make_tensor_value_info(KEY, TensorProto.FLOAT, [None, 1])])
+
+
+def _numbers(nodes: Nodes) -> np.ndarray:
+    """Return the numbers of leaves in their trees, from left to right."""
+    left, right = nodes.children
+    position = np.zeros(len(nodes.is_leaf))  # beginning of the interval of each node
+    level, width = nodes.roots, 1.0
+    while len(level := level[~nodes.is_leaf[level]]):
+        width /= 2
+        position[left[level]], position[right[level]] = position[level], position[level] + width
+        level = np.concatenate([left[level], right[level]])
+    leaves = np.flatnonzero(nodes.is_leaf)
+    numbers = np.empty(len(leaves), dtype=np.int64)
+    numbers[np.lexsort((position[leaves], nodes.trees[leaves]))] = np.arange(len(leaves))
+    counts = np.bincount(nodes.trees[leaves])
+    return numbers - np.repeat(np.cumsum(counts) - counts, counts)
