@@ -103,8 +103,11 @@ def test_the_file_has_every_estimator_that_converts(summary, tmp_path):
 @pytest.mark.slow
 def test_estimators_without_limitations_are_named(summary):
     del summary.results["One:other"], summary.cases["One:other"]
+    name = "scaler+ridge"
+    summary.cases[name], summary.results[name] = Case(name, "pipeline", "regression", object), TRAINED
     lines = page(summary).splitlines()
     assert "Trained in all of their cases: One." in lines
+    assert "Trained in all of their cases: the 1 of [the file](coverage.csv)." in lines
 
 
 def test_refused_write_backs_are_not_counted_but_reported():
