@@ -20,11 +20,11 @@ def test_private_memory_is_measured():
 
 
 def test_memory_map_is_not_private(tmp_path):
-    memory.write_samples(tmp_path / "rows.npy", 100_000, "float32")
-    rows = np.load(tmp_path / "rows.npy", mmap_mode="r")
-    assert rows.nbytes > 35 * 2**20
+    memory.write_samples(tmp_path / "samples.npy", 100_000, "float32")
+    samples = np.load(tmp_path / "samples.npy", mmap_mode="r")
+    assert samples.nbytes > 35 * 2**20
     with memory.Peak() as peak:
-        total = float(rows.sum())
+        total = float(samples.sum())
     assert np.isfinite(total) and peak.added < 15
 
 

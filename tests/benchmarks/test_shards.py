@@ -47,10 +47,10 @@ def test_average_after_each_batch_equals_a_batch_of_all_shards():
     half, size = problems.N_TRAIN // 2, problems.BATCH
     orders = [rounds.epoch_order(half, 0, 0, shard) + half * shard for shard in range(2)]
     for start in range(0, half, size):
-        rows = np.concatenate([order[start : start + size] for order in orders])
-        X, y = given.X[rows], given.y[rows]
+        chosen = np.concatenate([order[start : start + size] for order in orders])
+        X, y = given.X[chosen], given.y[chosen]
         error = 1 / (1 + np.exp(-(X @ coef + intercept))) - y
-        coef = coef - problem.eta0 * (X.T @ error / len(rows) + coef / problems.N_TRAIN)  # C = 1
+        coef = coef - problem.eta0 * (X.T @ error / len(chosen) + coef / problems.N_TRAIN)  # C = 1
         intercept = intercept - problem.eta0 * error.mean()
     scores = given.X_test @ coef + intercept
     expected = np.mean(np.logaddexp(0, scores) - given.y_test * scores)

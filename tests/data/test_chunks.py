@@ -17,7 +17,7 @@ def blocks_of(sizes, kind):
     ends = np.cumsum(sizes)
     for start, stop in zip(ends - sizes, ends, strict=True):
         X = np.arange(2.0 * start, 2.0 * stop).reshape(-1, 2)
-        yield SampleBlock(kind(X), np.arange(start, stop), np.arange(start, stop) / 2, f"rows {start}")
+        yield SampleBlock(kind(X), np.arange(start, stop), np.arange(start, stop) / 2, f"samples {start}")
 
 
 @pytest.mark.slow

@@ -60,12 +60,12 @@ def is_float(value):
     return value.type.tensor_type.elem_type in (TensorProto.FLOAT, TensorProto.DOUBLE)
 
 
-def data_of(model, rows=5):
+def data_of(model, n_samples=5):
     """Return the inputs of a model with weights as inputs, including initial weights."""
     rng = np.random.default_rng(0)
     feeds = {}
     for value in model.graph.input:
-        shape = [dim.dim_value or rows for dim in value.type.tensor_type.shape.dim]
+        shape = [dim.dim_value or n_samples for dim in value.type.tensor_type.shape.dim]
         dtype = helper.tensor_dtype_to_np_dtype(value.type.tensor_type.elem_type)
         feeds[value.name] = rng.normal(size=shape).astype(dtype)
         if dtype == np.int64:

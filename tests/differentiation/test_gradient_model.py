@@ -153,15 +153,15 @@ def test_frozen_initializers_may_change_later():
     np.testing.assert_array_equal(run_reference(onx, {"x": W})[1], -5 * np.ones(3))
 
 
-@pytest.mark.parametrize("rows", [0, 1, 7])
-def test_any_batch_size(rows):
+@pytest.mark.parametrize("n_samples", [0, 1, 7])
+def test_any_batch_size(n_samples):
     model, weights = mlp((3, 4, 2))
     onx = gradient_model(model, "loss", weights)
-    feeds = {"X": np.ones((rows, 3), np.float32), "y": np.ones((rows, 2), np.float32)}
+    feeds = {"X": np.ones((n_samples, 3), np.float32), "y": np.ones((n_samples, 2), np.float32)}
     for name, grad in zip(weights, run_reference(onx, feeds)[1:], strict=True):
         shape = next(t.dims for t in model.graph.initializer if t.name == name)
         assert grad.shape == tuple(shape)
-        assert rows or not grad.any()
+        assert n_samples or not grad.any()
 
 
 def test_unknown_operator():

@@ -23,14 +23,14 @@ CASES = [pytest.param(record, id=str(record)) for record in RECORDS]
 SINGLE = {"step": 3e-3, "rtol": 5e-3, "atol": 1e-4, "projections": 20}
 
 
-def node_model(record, opset=None, dtype=np.float64, symbolic=False, rows=None):
+def node_model(record, opset=None, dtype=np.float64, symbolic=False, n_samples=None):
     dtype = np.float32 if record.single else dtype
     arrays = [None if a is None else np.asarray(a) for a in record.arrays()]
     length = len(arrays[0]) if arrays[0].ndim else None
     for i, array in enumerate(arrays):
         if array is not None:
-            if rows is not None and i not in record.constants and array.ndim and len(array) == length:
-                array = array[:rows]
+            if n_samples is not None and i not in record.constants and array.ndim and len(array) == length:
+                array = array[:n_samples]
             arrays[i] = array.astype(dtype) if array.dtype.kind == "f" else array
     return make_node_model(
         record.op_type,
@@ -142,9 +142,9 @@ def has_batch(record):
 @pytest.mark.parametrize("record", [record for record in CASES if has_batch(record.values[0])])
 def test_empty_batch(record):
     whole, full, names = node_model(record, dtype=np.float32, symbolic=True)
-    empty, feeds, _ = node_model(record, dtype=np.float32, rows=0)
+    empty, feeds, _ = node_model(record, dtype=np.float32, n_samples=0)
     onx = gradient_of(record, whole, full, names)
-    # Gemm and some reductions of onnxruntime 1.19 reject a matrix without rows.
+    # Gemm and some reductions of onnxruntime 1.19 reject a matrix without samples.
     got = run_reference(onx, {**feeds, **seeds_of(onx, empty, feeds, run_reference)})
     for name, grad in zip(wanted(record, feeds, names), got, strict=True):
         assert grad.shape == feeds[name].shape

@@ -158,9 +158,9 @@ def _parquet() -> tuple[bytes, int]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    rng, rows = np.random.default_rng(0), 5000
-    columns = {f"x{i}": rng.normal(size=rows).astype(np.float32) for i in range(3)}
-    table = pa.table({**columns, "label": rng.normal(size=rows)})
+    rng, n_samples = np.random.default_rng(0), 5000
+    columns = {f"x{i}": rng.normal(size=n_samples).astype(np.float32) for i in range(3)}
+    table = pa.table({**columns, "label": rng.normal(size=n_samples)})
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "pages.parquet"
         codecs = {"x0": "NONE", "x1": "SNAPPY", "x2": "ZSTD", "label": "NONE"}

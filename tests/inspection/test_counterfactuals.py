@@ -74,7 +74,7 @@ def test_trees_start_from_candidates():
         counterfactual(forest, SAMPLES, 2)
     found = counterfactual(forest, SAMPLES, 2, candidates=X)
     assert found.found.all() and (forest.predict(found.samples) == 2).all()
-    nearest = [np.linalg.norm(X[forest.predict(X) == 2] - row, axis=1).min() for row in SAMPLES]
+    nearest = [np.linalg.norm(X[forest.predict(X) == 2] - sample, axis=1).min() for sample in SAMPLES]
     assert (found.distance <= nearest).all() and found.distance.sum() < 0.9 * np.sum(nearest)
 
 
@@ -111,13 +111,13 @@ def test_radii_are_upper_bounds(model):
     radii = adversarial_radius(model, samples)
     assert np.isfinite(radii).all() and (radii > 0).all()
     random = np.random.default_rng(0)
-    for row, radius in zip(samples, radii, strict=True):
+    for sample, radius in zip(samples, radii, strict=True):
         steps = random.normal(size=(4000, 4))
         steps *= radius / np.linalg.norm(steps, axis=1, keepdims=True)
-        own = model.predict(row[None])[0]
-        assert (model.predict(row + 0.5 * steps) == own).mean() > 0.99
-        other = model.predict(row[None] + 3 * steps[:1])[0]
-        found = counterfactual(model, row[None], other, n_starts=1, random_state=0)
+        own = model.predict(sample[None])[0]
+        assert (model.predict(sample + 0.5 * steps) == own).mean() > 0.99
+        other = model.predict(sample[None] + 3 * steps[:1])[0]
+        found = counterfactual(model, sample[None], other, n_starts=1, random_state=0)
         assert np.isfinite(found.distance).all()
 
 

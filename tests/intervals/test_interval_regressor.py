@@ -59,11 +59,11 @@ def test_file_and_estimator_agree(estimator, method):
 def test_given_models_keep_their_predictions():
     file = OrtGradientOptimizer(Ridge(), random_state=0).fit(*samples(50, 3)).get_trained_onnx()
     trained = OrtIntervalRegressor(file, random_state=0).fit(X[100:150], Y[100:150])
-    rows = X_NEW.astype(np.float32)
-    found, expected = run_file(trained.get_trained_onnx(), rows), run_file(file, rows)
+    new = X_NEW.astype(np.float32)
+    found, expected = run_file(trained.get_trained_onnx(), new), run_file(file, new)
     np.testing.assert_array_equal(found["prediction"], expected["variable"].ravel())
     np.testing.assert_array_equal(found["variable"], expected["variable"])
-    np.testing.assert_array_equal(trained.predict(rows), expected["variable"].ravel())
+    np.testing.assert_array_equal(trained.predict(new), expected["variable"].ravel())
 
 
 @pytest.mark.slow

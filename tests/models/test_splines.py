@@ -20,29 +20,30 @@ TIED = np.column_stack([np.round(X[:, :2]), np.full(60, 0.7)])
 MODES = ["error", "constant", "linear", "continue", "periodic"]
 
 
-def far(rows):
+def far(samples):
     """Return samples within the base interval, at its ends, and far on both sides of it."""
-    return np.concatenate([rows, 3 * rows, rows - 10, rows + 10, rows.min(0)[None], rows.max(0)[None]])
+    ends = samples.min(0)[None], samples.max(0)[None]
+    return np.concatenate([samples, 3 * samples, samples - 10, samples + 10, *ends])
 
 
 SAMPLES = {"distinct": X, "tied": TIED, "one column": X[:, :1]}
 
 
 @pairwise(
-    rows=[pytest.param(rows, id=name) for name, rows in SAMPLES.items()],
+    samples=[pytest.param(samples, id=name) for name, samples in SAMPLES.items()],
     mode=MODES,
     degree=[0, 1, 2, 3, 5],
     knots=["uniform", "quantile"],
     bias=[True, False],
 )
-def test_splines(rows, mode, degree, knots, bias):
+def test_splines(samples, mode, degree, knots, bias):
     if mode == "linear" and degree < 2:
-        rows = rows[:, :1]  # scikit-learn continues the splines of later columns from other knots
+        samples = samples[:, :1]  # scikit-learn continues the splines of later columns from other knots
     inside = mode == "error" or (mode == "constant" and degree == 0)  # scikit-learn raises beyond the knots
     for n_knots in (7, 3) if degree < 3 else (7,):
         model = SplineTransformer(n_knots, degree, knots=knots, extrapolation=mode, include_bias=bias)
-        model.fit(rows)
-        assert_same_transformation(model, rows if inside else far(rows), 1e-9, 1e-4)
+        model.fit(samples)
+        assert_same_transformation(model, samples if inside else far(samples), 1e-9, 1e-4)
 
 
 @pytest.mark.parametrize("sparse", [True, False])
@@ -55,9 +56,9 @@ def test_given_knots_and_sparse_results(sparse):
 @pytest.mark.parametrize("mode", ["constant", "linear", "continue", "periodic"])
 @pytest.mark.parametrize("degree", [1, 2, 3])
 def test_knots_are_trained(mode, degree):
-    rows = X[:, :1] if mode == "linear" else X
-    model = SplineTransformer(5, degree, extrapolation=mode, include_bias=False).fit(rows)
-    check_model(model, 1.2 * rows)
+    samples = X[:, :1] if mode == "linear" else X
+    model = SplineTransformer(5, degree, extrapolation=mode, include_bias=False).fit(samples)
+    check_model(model, 1.2 * samples)
 
 
 def test_trained_knots_stay_in_order():
@@ -81,9 +82,9 @@ def test_step_functions_have_no_parameters():
 
 @pytest.mark.parametrize("mode", ["constant", "linear", "continue", "periodic"])
 def test_missing_values_are_zeros(mode):
-    rows = np.where(RNG.uniform(size=X.shape) < 0.2, np.nan, X)
-    model = SplineTransformer(extrapolation=mode, handle_missing="zeros").fit(rows)
-    for samples in (rows, far(X), np.full((1, 3), np.nan)):
+    gaps = np.where(RNG.uniform(size=X.shape) < 0.2, np.nan, X)
+    model = SplineTransformer(extrapolation=mode, handle_missing="zeros").fit(gaps)
+    for samples in (gaps, far(X), np.full((1, 3), np.nan)):
         assert_same_transformation(model, samples, 1e-9, 1e-4)
 
 

@@ -44,11 +44,11 @@ def test_intervals(tmp_path):
 TRAINING = """
 import { load } from "./index.mjs";
 const [folder, result, X, y] = process.argv.slice(1);
-const trainer = await load(folder), rows = JSON.parse(X);
-const before = await trainer.predict(rows);
-await trainer.fit(rows, JSON.parse(y), { epochs: 2 });
+const trainer = await load(folder), samples = JSON.parse(X);
+const before = await trainer.predict(samples);
+await trainer.fit(samples, JSON.parse(y), { epochs: 2 });
 await trainer.save(result);
-console.log(JSON.stringify({ before, after: await trainer.predict(rows) }));
+console.log(JSON.stringify({ before, after: await trainer.predict(samples) }));
 """
 
 

@@ -124,7 +124,7 @@ console.log(JSON.stringify(found));
 """
 ACCEPTED = ["accepted"] * 3
 MISSING_SENTENCES = ["accepted"] + [
-    f"X has NaN in sample {row}, column 1, where no value may be missing." for row in (0, 1)
+    f"X has NaN in sample {number}, column 1, where no value may be missing." for number in (0, 1)
 ]
 
 
@@ -171,7 +171,7 @@ const one = trainers.logistic, two = trainers.boosting;
 const calls = [
   [() => one.predict(), "X must be an array of samples, and is undefined."],
   [() => one.predict(() => 1), "X must be an array of samples, and is () => 1."],
-  [() => one.predict(Symbol("rows")), "X must be an array of samples, and is Symbol(rows)."],
+  [() => one.predict(Symbol("samples")), "X must be an array of samples, and is Symbol(samples)."],
   [() => one.predict(1n), "X must be an array of samples, and is 1."],
   [() => one.predict(new Map()), 'X must be an object of samples by input, and lacks ["X"].'],
   [() => one.predict(new Date(0)), 'X must be an object of samples by input, and lacks ["X"].'],

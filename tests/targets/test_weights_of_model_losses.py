@@ -16,14 +16,14 @@ BACKENDS = ["rules", pytest.param("ort", marks=pytest.mark.needs_training)]
 
 
 @pytest.fixture(scope="module")
-def weighted_rows(diabetes_units):
+def weighted_samples(diabetes_units):
     X, y = diabetes_units
     return X[:200], y[:200], np.random.RandomState(0).uniform(0, 3, 200)
 
 
 @pytest.fixture(scope="module")
-def base(weighted_rows):
-    X, y, _ = weighted_rows
+def base(weighted_samples):
+    X, y, _ = weighted_samples
     return sklearn_to_onnx(LinearRegression().fit(X[:30], y[:30]), 10)
 
 
@@ -32,8 +32,8 @@ def constant(rate):
 
 
 @pytest.mark.parametrize("gradient", BACKENDS)
-def test_weighted_updates(gradient, optimizer, base, weighted_rows):
-    X, y, weights = weighted_rows
+def test_weighted_updates(gradient, optimizer, base, weighted_samples):
+    X, y, weights = weighted_samples
     source = add_loss_output(base, "squared_error", weight_name="sample_weight")
     model = optimizer(source, learning_rate=constant(1e-3), max_iter=3, shuffle=False, warm_start=True)
     model.set_params(gradient=gradient, batch_size=30).fit(X, y, sample_weight=weights)
@@ -49,8 +49,8 @@ def test_weighted_updates(gradient, optimizer, base, weighted_rows):
 
 
 @pytest.mark.parametrize("gradient", BACKENDS)
-def test_solver_reaches_the_weighted_optimum(gradient, optimizer, base, weighted_rows):
-    X, y, weights = weighted_rows
+def test_solver_reaches_the_weighted_optimum(gradient, optimizer, base, weighted_samples):
+    X, y, weights = weighted_samples
     source = add_loss_output(base, "squared_error", weight_name="sample_weight")
     model = optimizer(source, learning_rate="LBFGS", max_iter=200, random_state=0, gradient=gradient)
     expected = LinearRegression().fit(X, y, sample_weight=weights).predict(X)
@@ -58,8 +58,8 @@ def test_solver_reaches_the_weighted_optimum(gradient, optimizer, base, weighted
     assert np.abs(model.predict(X) - LinearRegression().fit(X, y).predict(X)).max() > 0.1
 
 
-def test_default_weights_are_ones(optimizer, base, weighted_rows):
-    X, y, _ = weighted_rows
+def test_default_weights_are_ones(optimizer, base, weighted_samples):
+    X, y, _ = weighted_samples
     options = {"learning_rate": constant(1e-3), "max_iter": 2, "random_state": 0}
     plain = optimizer(add_loss_output(base), **options).fit(X, y)
     source = add_loss_output(base, weight_name="sample_weight")
@@ -72,8 +72,8 @@ def test_default_weights_are_ones(optimizer, base, weighted_rows):
     assert [value.name for value in none.onnx_.graph.input] == ["X"]
 
 
-def test_weights_are_passed_unchanged(optimizer, base, weighted_rows):
-    X, y, weights = weighted_rows
+def test_weights_are_passed_unchanged(optimizer, base, weighted_samples):
+    X, y, weights = weighted_samples
     source = add_loss_output(base, weight_name="sample_weight")
     options = {"max_iter": 1, "random_state": 0, "batch_size": 1000}
     once = optimizer(source, learning_rate=constant(1e-4), **options).fit(X, y, sample_weight=weights)
@@ -82,8 +82,8 @@ def test_weights_are_passed_unchanged(optimizer, base, weighted_rows):
     np.testing.assert_allclose(tenfold.train_losses_, 10 * np.array(once.train_losses_), rtol=1e-5)
 
 
-def test_partial_fit(optimizer, base, weighted_rows):
-    X, y, weights = weighted_rows
+def test_partial_fit(optimizer, base, weighted_samples):
+    X, y, weights = weighted_samples
     source = add_loss_output(base, weight_name="sample_weight")
     options = {"learning_rate": 1e-4, "shuffle": False, "warm_start": True}
     whole = optimizer(source, max_iter=3, **options).fit(X, y, sample_weight=weights)
@@ -93,8 +93,8 @@ def test_partial_fit(optimizer, base, weighted_rows):
     np.testing.assert_array_equal(steps.trained_coef_["coef"], whole.trained_coef_["coef"])
 
 
-def test_validation(optimizer, base, weighted_rows):
-    X, y, weights = weighted_rows
+def test_validation(optimizer, base, weighted_samples):
+    X, y, weights = weighted_samples
     source = add_loss_output(base, weight_name="sample_weight")
     model = optimizer(source, learning_rate=1e-30, max_iter=1)
     model.fit(X[:100], y[:100], X_val=X[100:], y_val=y[100:], sample_weight_val=weights[100:])
@@ -104,16 +104,16 @@ def test_validation(optimizer, base, weighted_rows):
     np.testing.assert_allclose(model.validation_losses_, [model.losses(X[100:], y[100:]).sum()], rtol=1e-4)
 
 
-def test_score(optimizer, base, weighted_rows):
-    X, y, weights = weighted_rows
+def test_score(optimizer, base, weighted_samples):
+    X, y, weights = weighted_samples
     source = add_loss_output(base, weight_name="sample_weight")
     model = optimizer(source, learning_rate="LBFGS", max_iter=50).fit(X, y, sample_weight=weights)
     expected = LinearRegression().fit(X, y, sample_weight=weights).score(X, y, weights)
     assert model.score(X, y, weights) == pytest.approx(expected, abs=1e-4)
 
 
-def test_another_name_and_frozen_layers(optimizer, weighted_rows):
-    X, y, weights = weighted_rows
+def test_another_name_and_frozen_layers(optimizer, weighted_samples):
+    X, y, weights = weighted_samples
     pipeline = make_pipeline(StandardScaler(), LinearRegression()).fit(X * 5 + 1, y)
     source = add_loss_output(
         sklearn_to_onnx(pipeline, 10), label_name="truth", loss_name="cost", weight_name="importance"
@@ -161,15 +161,15 @@ def test_inputs_of_other_types_and_shapes(x, weight, shape, optimizer):
     assert before[1] < before[0]
 
 
-def test_weights_with_two_columns_are_rejected(optimizer, weighted_rows):
-    X, y, _ = weighted_rows
+def test_weights_with_two_columns_are_rejected(optimizer, weighted_samples):
+    X, y, _ = weighted_samples
     source = written("float", "float", "N,2")
     with pytest.raises(ConversionError, match=r"'sample_weight'.* must have shape \(n,\) or \(n, 1\), got"):
         optimizer(source, max_iter=1).fit(X[:, :1], y)
 
 
-def test_graph_without_weight_input(optimizer, base, weighted_rows, unchanged):
-    X, y, weights = weighted_rows
+def test_graph_without_weight_input(optimizer, base, weighted_samples, unchanged):
+    X, y, weights = weighted_samples
     fitted = optimizer(add_loss_output(base), learning_rate=1e-4, max_iter=1).fit(X, y)
 
     def fails():

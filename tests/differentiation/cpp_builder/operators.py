@@ -66,9 +66,9 @@ def case_of(name: str) -> Case:
         feeds = random_feed(model)
         return Case(model, feeds, [name for name, value in feeds.items() if value.dtype.kind == "f"])
     record = LISTED[int(number)]
-    rows = 0 if size == "empty" else None
+    n_samples = 0 if size == "empty" else None
     model, feeds, inputs = node_model(
-        record, int(opset), np.float64 if size == "double" else np.float32, rows=rows
+        record, int(opset), np.float64 if size == "double" else np.float32, n_samples=n_samples
     )
     return Case(_forget(model, size), feeds, wanted(record, feeds, inputs), size != "empty")
 
