@@ -177,10 +177,11 @@ def _wide(found: Sequence[Table], column: str, name: Callable[[Table], str]) -> 
 
 
 def _per_batch(found: list[Table]) -> str:
-    text = f"![{BARS}](images/per_batch.png)\n"
-    for threads in dict.fromkeys(each.title.rpartition("; ")[2] for each in found):
-        some = [each for each in found if each.title.endswith(f"; {threads}")]
-        text += f"\nRatios, {threads}:\n\n{_wide(some, 'microseconds per batch', _case)}"
+    threads, *others = dict.fromkeys(each.title.rpartition("; ")[2] for each in found)
+    some = [each for each in found if each.title.endswith(f"; {threads}")]
+    beside = f" (the file has those of {', '.join(others)})" if others else ""
+    text = f"![{BARS}](images/per_batch.png)\n\nRatios, {threads}{beside}:\n\n"
+    text += _wide(some, "microseconds per batch", _case)
     older = any(label.startswith("JAX ") for each in found for label in each.column("contender"))
     return text + VERSIONS if older else text
 
