@@ -30,6 +30,8 @@ __all__ = ["Outcome", "gradient_error", "main", "outcomes"]
 #: largest slope of a sample.
 SAMPLES, STEP, TOLERANCE = 4, 1e-5, 1e-4
 SECONDS = 60
+#: Estimators that the page names for each reason; the file has all.
+NAMED = 8
 #: States of outcomes that must not occur; columns of the file beside the page.
 FAULTS = ("wrong", "failed")
 TITLES = ("model", "variant", "output", "state", "error or reason")
@@ -184,10 +186,12 @@ def page(found: list[Outcome]) -> str:
 
 
 def _estimators(reason: str, found: list[Outcome]) -> str:
-    """Return the estimators of outcomes; those that predict classes or indices are not listed."""
+    """Return some estimators of outcomes; those that predict classes or indices are not listed."""
     if reason == KINDS["returns classes or"]:
         return "`predict` of classifiers, clusterers and outlier detectors"
-    return ", ".join(dict.fromkeys(_cell(outcome.case.partition(":")[0]) for outcome in found))
+    names = list(dict.fromkeys(_cell(outcome.case.partition(":")[0]) for outcome in found))
+    more = f" and {len(names) - NAMED} others" if len(names) > NAMED + 1 else ""
+    return ", ".join(names[:NAMED] if more else names) + more
 
 
 def rows(found: list[Outcome]) -> list[list[str]]:
