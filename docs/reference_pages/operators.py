@@ -12,6 +12,8 @@ from ortlearn.differentiation.registry import RuleTable
 
 __all__ = ["CONTRIBUTED", "LAST_OPSET", "STATES", "operator_states", "operators_page", "write_operators_page"]
 
+#: Names in the longest list of a domain from which on it is "all others".
+LONG = 20
 #: The last version of the default operator set on the page.
 LAST_OPSET = 28
 RULE, BODY, NONE, MISSING = STATES = ("rule", "definition", "no gradient", "missing")
@@ -98,9 +100,12 @@ def operators_page(states: dict[tuple[str, str], str]) -> str:
         own = {name: state for (other, name), state in states.items() if other == domain}
         counts = ", ".join(f"{list(own.values()).count(state)} {state}" for state in STATES)
         lines = [f"## {title}", "", f"{len(own)} operators: {counts}."]
-        for state in STATES:
-            if names := [name for name, found in own.items() if found == state]:
-                lines += ["", f"**{state}**: {', '.join(names)}."]
+        lists = {state: [name for name, found in own.items() if found == state] for state in STATES}
+        longest = max(map(len, lists.values()))
+        for state, names in lists.items():
+            others = len(names) == longest >= LONG
+            if names:
+                lines += ["", f"**{state}**: {'all others' if others else ', '.join(names)}."]
         parts.append("\n".join(lines) + "\n")
     parts.append(
         "---\n\n`make docs` generates this page from the registry of rules and the schemas of onnx.\n"
