@@ -98,7 +98,7 @@ class CarriedBuffers:
 
     def advance(self) -> None:
         """Make the copy that was just written the current one."""
-        self.current = self.next
+        self.current = (self.current + 1) % self.COPIES  # faster than the property
         self.steps += 1
 
     def step_back(self, count: int) -> None:

@@ -14,7 +14,7 @@ from ..data.samples import Data
 from ..learning_rates import Rates
 from ..runtime.buffers import CarriedBuffers
 from .divergence import Diverged, check_last, report
-from .monitor import Mark, Monitor
+from .monitor import Monitor
 from .progress import progress_bar
 from .settings import LoopSettings, Observer, Validate
 from .state import TrainingState, Unfinished
@@ -87,7 +87,7 @@ class _EpochLoop:
         self._n_batches = -(-passes.n_samples // settings.batch_size)
         self._on_pause = getattr(observer, "pause", None)
         self._last_pause = batch_timer.clock()
-        monitor.mark = monitor.mark._replace(copy=buffers.current)
+        monitor.mark.part = (buffers.current, 1, (), 0)
         self._epoch = monitor.mark.epoch
 
     def recent(self, values: np.ndarray | None = None) -> list[float]:
@@ -146,8 +146,8 @@ class _EpochLoop:
 
     def _pause(self, values: list[Any]) -> None:
         """Record that some batches are complete, and call ``pause`` of the observer from time to time."""
-        known, n_parts = self.monitor.mark[:4], len(self._epoch.objectives)
-        self.monitor.mark = Mark(*known, self.buffers.current, n_parts, values, len(values))
+        n_parts = len(self._epoch.objectives)
+        self.monitor.mark.part = self.buffers.current, n_parts, values, len(values)
         if self._on_pause is None:
             return
         now = batch_timer.clock()

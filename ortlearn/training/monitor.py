@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -47,20 +47,20 @@ class Epoch:
         return values, np.concatenate(self._weights)[: len(values)]
 
 
-class Mark(NamedTuple):
-    """Progress: complete epochs, and of the current one ``n_parts`` parts and ``n_values`` batches.
+@dataclass
+class Mark:
+    """Progress: complete epochs, and a part of the current one.
 
-    It is replaced in one assignment, so that the state is consistent at any interrupt.
+    It or its ``part`` is replaced in one assignment, so that the state is consistent at any interrupt.
     """
 
     n_epochs: int
     best: Best
     recent: list[float]  # objectives of the last batches before the current epoch
     epoch: Epoch
-    copy: int | None = None  # copy of the buffers with the weights
-    n_parts: int = 1
-    values: Sequence[Any] = ()
-    n_values: int = 0
+    #: Copy of the buffers with the weights, and the number of parts and batches that are complete: those of
+    #: the last part, which is not, have these objectives.
+    part: tuple[int | None, int, Sequence[Any], int] = (None, 1, (), 0)
 
 
 class Monitor:
@@ -110,7 +110,8 @@ class Monitor:
     def state(self, copy: int | None = None) -> TrainingState:
         """Return the last consistent state, or that of another copy of the buffers."""
         mark = self.mark
-        objectives, weights = mark.epoch.measured(mark.n_parts, mark.values[: mark.n_values])
+        known, n_parts, values, n_values = mark.part
+        objectives, weights = mark.epoch.measured(n_parts, values[:n_values])
         state = replace(
             self._begun,
             history=self.history[: mark.n_epochs],
@@ -120,7 +121,7 @@ class Monitor:
             best=mark.best,
             evaluations=self.evaluations(),
         )
-        return state.at(*self._read(mark.copy if copy is None else copy))
+        return state.at(*self._read(known if copy is None else copy))
 
     def finish(self, copy: int | None = None) -> TrainingState:
         """Return the state of a complete training, with the best weights if they are kept."""
@@ -155,12 +156,12 @@ class Monitor:
         if self._advance is not None:
             self._advance(record)
         best = self._watched(record, current)
-        self.mark = Mark(number, best, recent or [], Epoch(), copy)
+        self.mark = Mark(number, best, recent or [], Epoch(), (copy, 1, (), 0))
         if is_replayed or self._observer is None:
             return best.stopped
         if self._observer.end(record, self.state):
             if self._settings.stream is None:
-                self.mark = self.mark._replace(best=replace(best, stopped=True))
+                self.mark = replace(self.mark, best=replace(best, stopped=True))
             return True
         return best.stopped
 
@@ -207,7 +208,7 @@ class Monitor:
         if watch is None or not self._settings.keeps_best or self._settings.stream is not None:
             return
         if best.epoch is None and not best.failed and any(r[watch] is not None for r in self.history):
-            self.mark = self.mark._replace(best=self._failed(f"The {watch} was never finite"))
+            self.mark = replace(self.mark, best=self._failed(f"The {watch} was never finite"))
 
     def check_end(self) -> None:
         """Warn if max_iter was reached before convergence, or no validation was finite."""

@@ -182,7 +182,7 @@ def test_node_providers(samples):
         *samples
     )
     found = trained.get_node_providers()
-    assert found.keys() == {"forward", "backward"} and found["forward"].keys() == {"CPUExecutionProvider"}
+    assert found.keys() == {"rate", "forward", "backward"} and found["forward"].keys() == {"CPUExecutionProvider"}
     assert explain(trained).execution == ""
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from onnx import ModelProto
 
-from ...data.orders import batch_weights, split_batches
+from ...data.orders import batch_weights
 from ...data.samples import Data
 from ...runtime.buffers import Carried, CarriedBuffers
 from ...runtime.devices import Device
@@ -35,10 +35,10 @@ def run_batches(
 ) -> np.ndarray:
     """Run batches one by one, up to the first non-finite objective."""
     values: list[Any] = []
-    for samples in split_batches(order, batch_size):
-        if pause is not None and values:
+    for start in range(0, len(order), batch_size):
+        if start and pause is not None:
             pause(values)
-        value = run(samples, buffers)
+        value = run(order[start : start + batch_size], buffers)
         values.append(value)
         if not isfinite(value):
             buffers.step_back(1)  # to the weights before those that gave this objective

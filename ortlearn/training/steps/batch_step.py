@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,6 +41,7 @@ class Plan:
     results: Callable[[Tensors], Tensors] = _none  # returns further results, from new weights
     terms: tuple[str, ...] = (OBJECTIVE,)  # scalars whose sum is the objective
     gathers: bool = True  # whether the graphs take the batch from all samples, by its indices
+    of_rate: Callable[[int], Iterable[Any]] = _none  # returns sessions that run when the rate changes
 
 
 class BatchStep(BaseStep):
@@ -61,6 +62,13 @@ class BatchStep(BaseStep):
     def release(self) -> None:
         """Release data and weights; keep graphs and sessions."""
         self._batches, self._data = {}, None
+
+    def set_rate(self, rate: float) -> None:
+        """Set the learning rate, and compute what depends only on it."""
+        super().set_rate(rate)
+        for batch in self._batches.values():
+            for call in batch.of_rate:
+                call()
 
     def run(self, samples: np.ndarray, buffers: CarriedBuffers) -> float:
         """Update on a batch and return its objective."""
@@ -106,6 +114,7 @@ class _Batch:
         values |= self._fixed
         values |= self._plan.tensors(self._size, data, values | buffers.weights(buffers.current))
         self._values = values  # keeps the memory that the calls read and write
+        self.of_rate = [BoundCall(session, values).function for session in self._plan.of_rate(self._size)]
         self._first, *self._others = (self._reader(name) for name in self._terms)
         self._calls = [self._bound(values, buffers, copy) for copy in range(buffers.COPIES)]
 
@@ -120,16 +129,18 @@ class _Batch:
 
     def run(self, samples: np.ndarray, copy: int) -> float:
         """Update on a batch and return its objective."""
-        for buffer, array in self._loads:
-            buffer.load(array, samples)
-        if not self._loads:
+        if self._loads:
+            for buffer, array in self._loads:
+                buffer.load(array, samples)
+        elif self._is_cpu:
+            self._numbers[:] = samples
+        else:
             self._set_samples(samples)
         for call in self._calls[copy]:
             call()
-        value = self._first()
-        for term in self._others:
-            value += term()
-        return value
+        if not self._others:
+            return self._first()
+        return self._first() + sum(term() for term in self._others)
 
     def _set_samples(self, samples: Any) -> None:
         """Write the sample indices of a batch."""

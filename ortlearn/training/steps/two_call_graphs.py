@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto
+from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto, helper
 
 from ...differentiation import gradient_of_loss
 from ...graphs import TensorType, append_nodes, make_value_info, map_names, node_inputs, value_types
 from ...graphs.editing import with_fields
 from ...graphs.nodes import needed_nodes
 from ...graphs.queries import copy_value, renamed_value
-from ..graphs.names import BATCH, OBJECTIVE, SAMPLE_INDICES, SAMPLE_WEIGHT, SMOOTH
+from ..graphs.names import BATCH, OBJECTIVE, RATE, SAMPLE_INDICES, SAMPLE_WEIGHT, SMOOTH
 from ..graphs.objective import (
     add_terms,
     batch_inputs,
@@ -25,16 +25,22 @@ from ..graphs.objective import (
 )
 from ..graphs.step_graphs import StepGraph, append_updates
 from ..graphs.task import TrainingTask
-from .epoch_graph import all_samples, batch_graph, gathered_columns, with_gathers
+from .epoch_graph import RANDOM, all_samples, batch_graph, gathered_columns, with_gathers
 
 __all__ = ["TwoCallGraphs", "loss_gradient_graph", "two_call_graphs", "update_graph"]
 
 
+#: Output of the graph of the rate, if batches use the rate itself.
+UNUSED = "ortlearn_unused"
+
+
 class TwoCallGraphs(NamedTuple):
-    """A step on a batch in two graphs; both gather the batch from the columns of all samples."""
+    """A step on a batch in two graphs, which gather the batch from the columns of all samples."""
 
     # From features, ``ortlearn_rows`` (sample indices) and weights to scores and saved tensors.
     forward: StepGraph
+    # From the rate to tensors that depend on nothing else.
+    rate: StepGraph
     # From these, labels, rate, weights and states to the objective and new weights and states.
     backward: StepGraph
 
@@ -49,18 +55,40 @@ def two_call_graphs(task: TrainingTask, size: int | str = BATCH) -> TwoCallGraph
     nodes, output = list(model.graph.node), task.graph.output
     first = needed_nodes(nodes, [output])
     made = {name for node in first for name in node.output}
-    late = [node for node in nodes if made.isdisjoint(node.output)]
+    late, of_rate = _split_rate(model, [node for node in nodes if made.isdisjoint(node.output)])
     read = {name for node in late for name in node_inputs(node)}
-    saved = [name for node in first for name in node.output if name in read]
+    saved, products = (
+        [name for node in part for name in node.output if name in read] for part in (first, of_rate)
+    )
     indices = make_value_info(SAMPLE_INDICES, TensorType(TensorProto.INT64, (size,)))
     inputs = [*columns.values(), indices, *(v for v in step.model.graph.input if v.name not in columns)]
     types = value_types(with_fields(model, input=inputs))
     infos = [make_value_info(name, types[name]) for name in saved]
+    scalars = [make_value_info(name, types[name]) for name in products]
     results = [value for value in model.graph.output if value.name not in saved]
     early = [value for value in results if value.name in made]
     forward = _part(model, first, inputs, [*early, *infos])
-    backward = _part(model, late, [*inputs, *infos], [v for v in results if v.name not in made])
-    return TwoCallGraphs(StepGraph(forward, None, []), StepGraph(backward, OBJECTIVE, step.carried))
+    if not products:  # a graph has an output
+        of_rate = [helper.make_node("Identity", [RATE], [UNUSED])]
+    rate = _part(model, of_rate, inputs, scalars or [make_value_info(UNUSED, types[RATE])])
+    backward = _part(model, late, [*inputs, *infos, *scalars], [v for v in results if v.name not in made])
+    backward_step = StepGraph(backward, OBJECTIVE, step.carried)
+    return TwoCallGraphs(StepGraph(forward, None, []), StepGraph(rate, None, []), backward_step)
+
+
+def _split_rate(model: ModelProto, nodes: list[NodeProto]) -> tuple[list[NodeProto], list[NodeProto]]:
+    """Split nodes into those of every batch, and those that depend on constants and the rate only."""
+    known = {RATE, *(tensor.name for tensor in model.graph.initializer)}
+    results = {value.name for value in model.graph.output}
+    of_batch, of_rate = [], []
+    for node in nodes:
+        reads = node_inputs(node)
+        if reads and reads <= known and node.op_type not in RANDOM and results.isdisjoint(node.output):
+            known.update(node.output)
+            of_rate.append(node)
+        else:
+            of_batch.append(node)
+    return of_batch, of_rate
 
 
 def _input(step: StepGraph, name: str) -> ValueInfoProto:

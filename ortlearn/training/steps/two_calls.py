@@ -29,19 +29,23 @@ def two_calls(step: BaseStep, size: int | str) -> Plan | None:
 
     @cache
     def compiled(size: int | str) -> list[tuple[StepGraph, Any]]:
-        """Return graphs and sessions of both calls for batches of a size."""
+        """Return graphs and sessions of both calls, and of what depends on the rate, for a size."""
         build = cache(partial(two_call_graphs, task, size))
-        return [opened(size, part, build) for part in (0, 1)]
+        return [opened(size, part, build) for part in range(3)]
 
     def sessions(size: int) -> list[Any]:
-        return [session for _, session in compiled(size)]
+        return [session for _, session in compiled(size)[::2]]
+
+    def of_rate(size: int) -> list[Any]:
+        return [compiled(size)[1][1]]
 
     def saved(size: int, data: Data, values: Tensors) -> Tensors:
         """Return the tensors between the calls."""
-        return saved_tensors(sessions(size)[0], values, device)
+        parts = [sessions(size)[0], *of_rate(size)]
+        return {k: v for part in parts for k, v in saved_tensors(part, values, device).items()}
 
-    (forward, _), (backward, _) = compiled(size)
+    forward, rate, backward = (graph for graph, _ in compiled(size))
     if any(node.op_type in DYNAMIC_SHAPE_OPERATORS for node in all_nodes(forward.model.graph)):
         return None
-    models = {"forward": forward.model, "backward": backward.model}
-    return Plan(models, backward.carried, sessions, saved)
+    models = {"rate": rate.model, "forward": forward.model, "backward": backward.model}
+    return Plan(models, backward.carried, sessions, saved, of_rate=of_rate)

@@ -64,6 +64,21 @@ def test_first_call_ends_at_the_output_of_the_model(make_network, samples):
     assert made.isdisjoint(name for node in backward.graph.node for name in node.output)
 
 
+def test_products_of_the_rate_are_computed_once(make_network, samples):
+    step = ForwardBackwardStep(make_network(), CPU)
+    trained(step, samples)
+    rate, backward = step.graphs()["rate"].graph, step.graphs()["backward"].graph
+    assert [value.name for value in rate.input] == ["ortlearn_rate"] and "Neg" in ops(rate)
+    read = {value.name for value in backward.input}
+    assert "ortlearn_rate" not in read and {value.name for value in rate.output} < read
+    assert not {"Neg", "Div"} & set(ops(backward))
+
+
+def ops(graph):
+    """Return the operators of a graph."""
+    return [node.op_type for node in graph.node]
+
+
 @pytest.mark.parametrize(
     "rate", [LearningRateAdam(), LearningRateSGDNesterov(eta0=0.05, momentum=0.9)], ids=["adam", "nesterov"]
 )
