@@ -29,12 +29,12 @@ from sklearn.preprocessing import StandardScaler
 
 from ortlearn import OrtGradientOptimizer
 
-__all__ = ["WAYS", "Peak", "private_memory"]
+__all__ = ["KINDS", "Peak", "private_memory"]
 
 N_FEATURES, CHUNK = 100, 50_000
 OPTIONS: dict[str, Any] = {"learning_rate": 0.1, "batch_size": 256, "max_iter": 2, "random_state": 0}
 #: Kinds of data and training, by their name in the table.
-WAYS = {
+KINDS = {
     "float32 array in memory": "array",
     "float32 memory map": "map",
     "float64 memory map": "map double",
@@ -82,29 +82,31 @@ def write_samples(path: Path, n_samples: int, dtype: str) -> None:
     X.flush()
 
 
-def measure(way: str, n_samples: int, folder: str) -> None:
+def measure(kind: str, n_samples: int, folder: str) -> None:
     """Train in this process and print the memory that it adds."""
     warnings.simplefilter("ignore")
     small = np.random.default_rng(1).standard_normal((256, N_FEATURES), dtype=np.float32)
     OrtGradientOptimizer(LogisticRegression(), **OPTIONS).fit(small, small[:, 0] > 0)  # imports everything
-    if way == "sparse":
+    if kind == "sparse":
         n_samples, n_columns = n_samples // 10, 10 * N_FEATURES
         X = scipy.sparse.random(n_samples, n_columns, 0.01, "csr", dtype=np.float32, random_state=0)
         y = np.asarray(X.sum(axis=1)).ravel() > 5
     else:
-        path = Path(folder) / ("double.npy" if "double" in way else "single.npy")
+        path = Path(folder) / ("double.npy" if "double" in kind else "single.npy")
         if not path.exists():
-            write_samples(path, n_samples, "float64" if "double" in way else "float32")
-        X = np.load(path, mmap_mode=None if way == "array" else "r")
+            write_samples(path, n_samples, "float64" if "double" in kind else "float32")
+        X = np.load(path, mmap_mode=None if kind == "array" else "r")
         y = X[:, 0] > X[:, 1]
-    model = make_pipeline(StandardScaler(), LogisticRegression()) if "scaler" in way else LogisticRegression()
-    if "fitted" in way:
+    model = (
+        make_pipeline(StandardScaler(), LogisticRegression()) if "scaler" in kind else LogisticRegression()
+    )
+    if "fitted" in kind:
         model.fit(small, small[:, 0] > 0)
-    trainer = OrtGradientOptimizer(model, precompute="each" not in way, **OPTIONS)
+    trainer = OrtGradientOptimizer(model, precompute="each" not in kind, **OPTIONS)
     with Peak() as peak:
-        if "chunks" not in way:
+        if "chunks" not in kind:
             trainer.fit(X, y)
-        for start in range(0, 2 * n_samples if "chunks" in way else 0, CHUNK):
+        for start in range(0, 2 * n_samples if "chunks" in kind else 0, CHUNK):
             chunk = slice(start % n_samples, start % n_samples + CHUNK)
             trainer.partial_fit(np.array(X[chunk]), y[chunk], classes=[False, True])
     print(f"{peak.added:.0f} MiB")
@@ -114,9 +116,9 @@ def main(n_samples: int) -> None:
     """Measure each case in a separate process, and print the table."""
     print(f"| {n_samples} samples | added |\n|---|---:|")
     with TemporaryDirectory() as folder:
-        for name, way in WAYS.items():
+        for name, kind in KINDS.items():
             command = [sys.executable, "-m", "benchmarks.bench_fit_memory", "--samples", str(n_samples)]
-            command += ["--one", way, folder]
+            command += ["--one", kind, folder]
             done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
             print(f"| {name} | {done.stdout.strip()} |", flush=True)
 

@@ -92,7 +92,7 @@ def gradient_error(model: Any, f: Any, output: str, X: Any) -> float:
 
 
 def outcomes(case: Any, differentiate: Callable[..., Any] = differentiable) -> Iterator[Outcome]:
-    """Yield what was found for each output of a case."""
+    """Yield the outcome of each output of a case."""
     data = load(case.data)
     X, y = data.X, data.y
     model = case.make()

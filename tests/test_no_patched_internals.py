@@ -13,7 +13,7 @@ import pytest
 ROOT = Path(__file__).parent
 OWN = {"ortlearn", "benchmarks", "tests", "docs"}
 METHODS = {"setattr", "delattr"}
-#: Names of functions of unittest.mock, whose first argument is what they replace.
+#: Names of functions of unittest.mock, whose first argument is the replaced object.
 PATCHES = {"patch", "object", "multiple", "dict"}
 
 
@@ -40,7 +40,7 @@ def is_patch(function):
 
 
 def package_of(target, packages):
-    """Return the package of what is replaced: a text, or an object that begins with an imported name."""
+    """Return the package of a replaced object: a text, or an object that begins with an imported name."""
     if isinstance(target, ast.Constant):
         return str(target.value).partition(".")[0]
     while isinstance(target, ast.Attribute | ast.Call):

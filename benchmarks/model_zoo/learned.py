@@ -14,7 +14,7 @@ from ortlearn.graphs import subgraphs
 
 __all__ = ["learned_attributes"]
 
-#: Names of what is learned but is no number to train: values that categories have, borders of bins.
+#: Names of learned attributes without numbers to train: values that categories have, borders of bins.
 _NOT_NUMBERS = {"categories_", "classes_", "bin_edges_", "feature_log_prob_count_", "n_iter_"}
 #: Values that are in every graph.
 _COMMON = {0.0, 0.5, 1.0, 2.0}

@@ -156,7 +156,7 @@ def estimate(
     tree: bool = False,
     extra_passes: float = 1.0,
 ) -> Estimate:
-    """Return what a pass costs, and what is gained, by the model.
+    """Return cost and gain of a pass, by the model.
 
     A round sends weights and states to every shard and takes them back, and workers train their shards at
     the same time. With a tree, workers average in pairs, all pairs at the same time: bytes go out and come

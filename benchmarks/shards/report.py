@@ -177,7 +177,7 @@ def _by_strategy(shown: Sequence[Run], title: str, cell: Callable[[list[Run]], s
 
 
 def write_block(path: Path, name: str, text: str) -> None:
-    """Replace what is between two marks of a page, ``<!-- name: begin -->`` and ``<!-- name: end -->``.
+    """Replace the text between two marks of a page, ``<!-- name: begin -->`` and ``<!-- name: end -->``.
 
     Parameters
     ----------

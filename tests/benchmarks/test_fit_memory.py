@@ -28,9 +28,9 @@ def test_memory_map_is_not_private(tmp_path):
     assert np.isfinite(total) and peak.added < 15
 
 
-@pytest.mark.parametrize("way", ["map chunks", "map scaler fitted each", "sparse"])
-def test_ways(way, tmp_path, capsys):
-    assert way in memory.WAYS.values()
-    memory.measure(way, 2000, str(tmp_path))
+@pytest.mark.parametrize("kind", ["map chunks", "map scaler fitted each", "sparse"])
+def test_kinds_of_data(kind, tmp_path, capsys):
+    assert kind in memory.KINDS.values()
+    memory.measure(kind, 2000, str(tmp_path))
     number, unit = capsys.readouterr().out.split()
     assert unit == "MiB" and 0 <= int(number) < 100

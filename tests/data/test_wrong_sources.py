@@ -1,4 +1,4 @@
-"""Wrong sources end in errors that say what is wrong, where and what to do, and change nothing."""
+"""Errors of wrong sources name the fault, its place and the remedy, and change nothing."""
 
 import copy
 import re
@@ -39,7 +39,7 @@ def test_error_of_a_wrong_source(tmp_path, name):
     if wrong.right is None:
         assert model.__dict__ == before
         return
-    assert isinstance(caught.value, SourceError)  # what was trained is kept, and can be resumed
+    assert isinstance(caught.value, SourceError)  # the training so far is kept, and can be resumed
     resumed = model.fit_stream(wrong.right(tmp_path), **wrong.arguments, resume_from=model)
     model = OrtGradientOptimizer(LogisticRegression(), **OPTIONS)
     assert state(resumed) == state(model.fit_stream(wrong.right(tmp_path), **wrong.arguments))

@@ -133,7 +133,7 @@ def test_an_interrupted_training_is_resumed_from_its_checkpoints(method, epochs,
 
 @pytest.mark.needs_callbacks
 def test_trainings_that_cannot_be_resumed(tmp_path):
-    """Other samples and seeds are refused, as is what has no checkpoints; the object is not changed."""
+    """Other samples, other seeds and members without checkpoints are refused; the object is not changed."""
     make = partial(OrtIntervalRegressor, checkpointed(tmp_path))
     (tmp_path / "empty").mkdir()
     first = make(random_state=0).fit(X, Y)

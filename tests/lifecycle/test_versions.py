@@ -1,4 +1,4 @@
-"""Folders of versions: what is in use survives kills, damage and several operators."""
+"""Folders of versions: the version in use survives kills, damage and several operators."""
 
 import json
 import os

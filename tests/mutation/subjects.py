@@ -174,7 +174,7 @@ def _note_tensor(subject: Subject, op, part: str, found):
 
 
 def _note_inverse(subject: Subject, op, name: str, model) -> None:
-    """Change what is written back of a parameter of the model itself, or of a part that is no estimator."""
+    """Change the written-back value of a parameter of the model, or of a part that is no estimator."""
     parameter = op.parameters[name]
     owner = part_of(op.root, parameter.path)
     if isinstance(owner, BaseEstimator) and owner is not model:

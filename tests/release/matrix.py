@@ -39,7 +39,7 @@ _TOOLS = ("hypothesis", "pytest")
 _OPTIONAL = ("lightgbm", "pandas", "polars", "skops")
 #: Packages whose versions the page shows.
 _SHOWN = ("onnx", "numpy", "scipy", "scikit-learn", "skl2onnx", "protobuf")
-#: Folder of what pytest printed, a file per environment.
+#: Folder of the output of pytest, a file per environment.
 LOGS = ROOT / "build" / "matrix"
 _BEGIN, _END = "<!-- matrix -->", "<!-- end -->"
 
