@@ -182,7 +182,8 @@ def test_node_providers(samples):
         *samples
     )
     found = trained.get_node_providers()
-    assert found.keys() == {"rate", "forward", "backward"} and found["forward"].keys() == {"CPUExecutionProvider"}
+    assert found.keys() == {"rate", "forward", "backward"}
+    assert found["forward"].keys() == {"CPUExecutionProvider"}
     assert explain(trained).execution == ""
 
 
