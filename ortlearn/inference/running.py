@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from ..exceptions import ExecutionError
 from ..graphs import extract_model, initializer_arrays, make_inputs_of
 from ..models.trees.nodes import FusedTrees
 from ..models.trees.ordering import KEY, order_graph
+from ..models.trees.packed import samples_from
 from ..onnx_files.running_statistics import for_evaluation
 from ..onnx_files.scores import APPENDED
 from ..problem.configuration import Runtime
@@ -24,6 +26,7 @@ from ..runtime.checked_sessions import open_session
 from ..runtime.errors import runtime_errors
 from ..runtime.forks import PerProcess
 from ..runtime.providers import CPU
+from ..runtime.sessions import n_threads
 from ..training.graphs.names import SAMPLE_WEIGHT
 from ..training.graphs.objective import sample_loss_graph
 from ..training.graphs.sparse_products import (
@@ -41,8 +44,10 @@ if TYPE_CHECKING:
 
 __all__ = ["Inference", "LiveInference"]
 
-#: Fewest samples that trees read in an order of similar samples.
+#: Fewest samples for which trees have another form, or read them in an order of similar samples.
 MANY = 512
+#: Most samples of a call of this form, whose results then stay in the cache.
+CHUNK = 1024
 
 
 def _described(model: ModelProto, name: str) -> str:
@@ -65,6 +70,7 @@ class Inference:
         self.runtime = runtime
         self.fused = fused and runtime.device.provider == CPU
         self._calls = PerProcess()
+        self._seen = 0  # samples of large calls
 
     def _run(self, output: str, samples: Any) -> np.ndarray:
         """Return an output of the model, with one entry for each sample."""
@@ -74,17 +80,36 @@ class Inference:
         """Apply a function to outputs of the model, chunk by chunk."""
 
         def run(part: Any) -> Any:
-            return finish(*self._run_chunk(outputs, part))
+            return finish(*self._run_chunk(outputs, part, many))
 
+        many = self._are_many(samples)
         if type(samples) is np.ndarray and len(samples) == 1:  # chunking takes longer than a small model
             return run(samples)
-        return by_chunks(
-            run, lambda part: self._call_on(part, *outputs).n_samples(self._inputs(part)), samples
-        )
+
+        def size(part: Any) -> int:
+            found = self._call_on(part, *outputs, many=many).n_samples(self._inputs(part))
+            return min(found, CHUNK) if many else found
+
+        return by_chunks(run, size, samples)
+
+    def _are_many(self, samples: Any) -> bool:
+        """Return whether trees read samples in the form for many, since these or those before are enough."""
+        if not self.fused or type(samples) is not np.ndarray or len(samples) < MANY:
+            return False
+        self._seen += len(samples)
+        return self._seen >= self._enough
+
+    @cached_property
+    def _enough(self) -> float:
+        return samples_from(self.problem.trainable.fused, self._n_threads)
+
+    @property
+    def _n_threads(self) -> int:
+        return n_threads(self.runtime.n_jobs)
 
     @runtime_errors()
-    def _run_chunk(self, outputs: Sequence[str], samples: Any) -> list[np.ndarray]:
-        session, n_samples = self._call_on(samples, *outputs).session, samples.shape[0]
+    def _run_chunk(self, outputs: Sequence[str], samples: Any, many: bool) -> list[np.ndarray]:
+        session, n_samples = self._call_on(samples, *outputs, many=many).session, samples.shape[0]
         order = self._order(samples)
         ordered = samples if order is None else samples[order]
         found = session.run(list(outputs), self._feeds(ordered, session))
@@ -114,19 +139,19 @@ class Inference:
         return None if session is None else np.argsort(session.run([KEY], self._inputs(samples))[0].ravel())
 
     @runtime_errors()
-    def _call_of(self, *outputs: str) -> BoundedCall:
+    def _call_of(self, *outputs: str, many: bool = False) -> BoundedCall:
         """Return the session that computes outputs, opened once."""
-        calls = self._calls.values
-        if outputs not in calls:
-            part = self._part(*outputs, fused=self.fused)
-            calls[outputs] = BoundedCall(self._session(part), part)
-        return calls[outputs]
+        calls, key = self._calls.values, (many, *outputs)
+        if key not in calls:
+            part = self._part(*outputs, fused=self.fused, many=many)
+            calls[key] = BoundedCall(self._session(part), part)
+        return calls[key]
 
     @runtime_errors()
-    def _call_on(self, samples: Any, *outputs: str) -> BoundedCall:
+    def _call_on(self, samples: Any, *outputs: str, many: bool = False) -> BoundedCall:
         """Return the session that computes outputs, from sparse entries if samples are sparse and it can."""
         if not stays_sparse(samples):
-            return self._call_of(*outputs)
+            return self._call_of(*outputs, many=many)
         calls, key = self._calls.values, ("entries", *outputs)
         if key not in calls:
             calls[key] = self._call_on_entries(self._part(*outputs, fused=False)) or self._call_of(*outputs)
@@ -143,9 +168,11 @@ class Inference:
     def _session(self, graph: ModelProto) -> Any:
         return open_session(graph, self.runtime.device, self.runtime.n_jobs)
 
-    def _part(self, *outputs: str, fused: bool) -> ModelProto:
+    def _part(self, *outputs: str, fused: bool, many: bool = False) -> ModelProto:
         part = extract_model(self.model, outputs)
-        return self.problem.trainable.for_inference(part, by_sample=True) if fused else part
+        if not fused:
+            return part
+        return self.problem.trainable.for_inference(part, by_sample=True, many=many * self._n_threads)
 
     def _inputs(self, samples: Any) -> dict[str, Any]:
         """Return samples by the name of their input."""
@@ -271,7 +298,7 @@ class LiveInference(Inference):
     def __init__(self, problem: Problem, model: ModelProto, runtime: Runtime) -> None:
         super().__init__(problem, model, runtime, fused=False)
 
-    def _part(self, *outputs: str, fused: bool) -> ModelProto:
+    def _part(self, *outputs: str, fused: bool, many: bool = False) -> ModelProto:
         part = super()._part(*outputs, fused=fused)
         names = {tensor.name for tensor in part.graph.initializer}
         return make_inputs_of(part, [n for n in self.problem.trainable.trained if n in names])
