@@ -35,7 +35,7 @@ class Setting:
     # Estimates values of leaves, given factors of the start and of all samples.
     leaf_estimates: Callable[[Data, float, float], Weights] | None = None
     growth: Any = None  # new trees for an ensemble, a Growth or None
-    evidence: float = -math.inf  # fewest standard errors that a change of the model requires
+    evidence: float = -math.inf  # fewest standard errors that other weights require
 
 
 @dataclass(frozen=True)
@@ -53,6 +53,10 @@ class Candidate:
     def family(self) -> object:
         """Equal for candidates that differ in strength only: the strongest of nearly equal ones is kept."""
         return type(self)
+
+    def requires(self, setting: Setting) -> float:
+        """Return the evidence that it requires in a setting."""
+        return max(self.evidence, setting.evidence)
 
     def upon(self, kept: Candidate) -> Candidate:
         """Return the candidate for a comparison with the one that is kept so far."""
@@ -131,11 +135,12 @@ class ShiftedPull(Pull):
 
 @dataclass(frozen=True)
 class LeafMeans(Candidate):
-    """Class shares in the leaves of a forest, averaged with those of the new samples.
+    """Class shares in the leaves of trees, averaged with those of the new samples.
 
     The old shares of a leaf count as ``strength`` samples.
     """
 
+    evidence = Pull.evidence
     strengths = (16.0, 4.0, 1.0, 0.25)
 
     strength: float
@@ -164,7 +169,6 @@ class Grown(Candidate):
     """The candidate kept before, and trees fitted on new samples with a share of the scores."""
 
     n_parts = 3
-    strengths = (0.25, 0.5, 0.75, 1.0)
 
     share: float
     base: Candidate = KeptStart()
@@ -172,6 +176,9 @@ class Grown(Candidate):
     @property
     def family(self) -> object:
         return self
+
+    def requires(self, setting: Setting) -> float:
+        return setting.growth.rule.evidence
 
     def upon(self, kept: Candidate) -> Candidate:
         return replace(self, base=kept)

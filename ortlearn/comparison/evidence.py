@@ -144,7 +144,7 @@ def _round(
         rates = wrong_samples @ of_samples
         table[rates > rates[0]] = np.inf
         table = wrong_samples.astype(np.float64) if measure.by_errors else table
-    evidence = max(candidates[0].evidence, setting.evidence)
+    evidence = candidates[0].requires(setting)
     best = best_of(table, of_samples, [candidate.family for candidate in candidates], evidence)
     chosen = kept if best is None else candidates[best]
     number = 0 if best is None else best + 1

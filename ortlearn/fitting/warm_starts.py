@@ -180,7 +180,7 @@ def setting_of(
         runner = ScoreRunner(step.task, configuration.runtime)
         centers[ShiftedPull] = partial(shifted, runner, start.weights, offset)
     means = None if shares is None else partial(shares.averaged, start.weights)
-    evidence = -math.inf if growth is None else growth.rule.evidence
+    evidence = -math.inf if growth is None else growth.rule.leaf_evidence(fitted_part(growth.source))
     local = None if estimates is None else estimates.estimated
     return Setting(start.state, solve, centers, means, local, growth, evidence)
 
@@ -210,7 +210,7 @@ def _rounds(setting: Setting) -> list[list[Candidate]]:
     found = [[kind(strength) for kind in own for strength in kind.strengths] for own in rounds]
     if setting.leaf_estimates is not None:
         found = [[LeafEstimate(*factors) for factors in ESTIMATES]]
-    return found + ([] if setting.growth is None else [[Grown(share) for share in Grown.strengths]])
+    return found + ([] if setting.growth is None else [[Grown(share) for share in setting.growth.shares]])
 
 
 def _offset(configuration: Configuration, start: Start) -> float | None:

@@ -22,7 +22,7 @@ __all__ = ["Bags", "BoostedStages", "GrowingEnsemble", "ShiftedTables", "capabil
 class GrowingEnsemble:
     """Ensembles of trees that may be averaged, since their scores are sums over trees."""
 
-    #: Standard errors by which the loss of held-out samples must decrease to change such an ensemble.
+    #: Standard errors by which the loss of held-out samples must decrease for new trees.
     evidence = 1.0
     #: Whether samples of weight zero change nothing in a fit but its classes.
     ignores_weightless = False
@@ -32,6 +32,14 @@ class GrowingEnsemble:
     def grows(self, model: Any) -> bool:
         """Return whether a fitted ensemble can be averaged with another one."""
         return True
+
+    def leaf_evidence(self, model: Any) -> float:
+        """Return the standard errors that other leaf values require."""
+        return self.evidence
+
+    def shares(self, model: Any) -> tuple[float, ...]:
+        """Return the shares of new trees that a warm start compares, in increasing order."""
+        return 0.25, 0.5, 0.75, 1.0
 
     def scores_of(self, model: Any, X: Any) -> np.ndarray:
         """Return the scores that the graph of an ensemble computes, of shape (n, k)."""

@@ -129,7 +129,7 @@ def test_later_rounds_are_compared_with_the_best_candidate_so_far():
 def test_growth_adds_to_the_scores_of_the_best_candidate(fails):
     ensemble, measure = Zeros(fails), SquaredErrors()
     setting = Setting(START, growth=ensemble)
-    rounds = [of_factors(1.8), [Grown(share) for share in Grown.strengths]]
+    rounds = [of_factors(1.8), [Grown(share) for share in Zeros.rule.shares(None)]]
     choice = choose(setting, measure, rounds)
     grown = Grown(0.5, Shrunk(1.8))  # nine tenths of the mean
     assert choice.candidate == (Shrunk(1.8) if fails else grown)

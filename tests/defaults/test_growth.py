@@ -2,6 +2,7 @@
 
 import pickle
 import warnings
+from functools import partial
 
 import numpy as np
 import onnxruntime
@@ -9,6 +10,8 @@ import pandas as pd
 import pytest
 from sklearn.datasets import make_classification, make_regression
 from sklearn.ensemble import (
+    BaggingClassifier,
+    BaggingRegressor,
     ExtraTreesClassifier,
     ExtraTreesRegressor,
     GradientBoostingClassifier,
@@ -19,9 +22,10 @@ from sklearn.ensemble import (
     RandomForestRegressor,
 )
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.tree import DecisionTreeClassifier
+from sklearn.tree import DecisionTreeClassifier, ExtraTreeRegressor
 
 from ortlearn import OrtGradientOptimizer
 from ortlearn.comparison.candidates import LeafMeans
@@ -76,24 +80,36 @@ def test_joined_ensemble_has_weighted_mean_of_scores(model, data, share):
     assert pickle.dumps((model, other)) == before
 
 
+def members(model):
+    """Return the trees of a model with their columns."""
+    trees = getattr(model, "estimators_", [model])
+    return list(zip(trees, getattr(model, "estimators_features_", [slice(None)] * len(trees)), strict=True))
+
+
 @pytest.mark.parametrize("share", [0.25, 0.5])
 @pytest.mark.parametrize(
     "kind, data",
-    [(RandomForestRegressor, VALUES), (ExtraTreesRegressor, VALUES), (ExtraTreesClassifier, CLASSES)],
+    [
+        (RandomForestRegressor, VALUES),
+        (ExtraTreesRegressor, VALUES),
+        (ExtraTreesClassifier, CLASSES),
+        (partial(BaggingRegressor, max_features=0.6), VALUES),
+        (partial(BaggingClassifier, max_features=0.6), CLASSES),
+    ],
 )
 def test_new_trees_replace_as_many_of_a_forest(kind, data, share):
     X, y = data
     model, other = (
-        kind(8, random_state=0).fit(X[:150], y[:150]),
-        kind(8, random_state=0).fit(X[150:] + 1, y[150:]),
+        kind(n_estimators=8, random_state=0).fit(X[:150], y[:150]),
+        kind(n_estimators=8, random_state=1).fit(X[150:] + 1, y[150:]),
     )
     ensemble, before = ensemble_of(model), pickle.dumps((model, other))
     assert ensemble.grows(model)
     predict = "predict_proba" if hasattr(model, "classes_") else "predict"
     n_new = int(8 * share)
     joined = ensemble.joined(model, other, share)
-    trees = [*other.estimators_[:n_new], *model.estimators_[n_new:]]
-    expected = np.mean([getattr(tree, predict)(X) for tree in trees], axis=0)
+    trees = [*members(other)[:n_new], *members(model)[n_new:]]
+    expected = np.mean([getattr(tree, predict)(X[:, columns]) for tree, columns in trees], axis=0)
     np.testing.assert_allclose(getattr(joined, predict)(X), expected, rtol=1e-10)
     assert len(joined.estimators_) == joined.n_estimators == 8
     joined.estimators_[-1].tree_.value[...] = 0
@@ -107,8 +123,10 @@ def test_new_trees_replace_as_many_of_a_forest(kind, data, share):
 
 def test_ensembles_that_do_not_grow():
     X, y = PAIR
-    for model in (DecisionTreeClassifier(), RandomForestClassifier(3)):
+    for model in (RandomForestClassifier(3), BaggingClassifier(LogisticRegression())):
         assert not ensemble_of(model.fit(X, y)).grows(model)
+    tree = DecisionTreeClassifier().fit(X, y)
+    assert ensemble_of(tree).shares(tree) == (1.0,)  # another tree, or none
     outputs = RandomForestClassifier(5).fit(X, np.column_stack([y, 1 - y]))
     assert not ensemble_of(outputs).grows(outputs)
     assert not ensemble_of(model := GradientBoostingClassifier(loss="exponential").fit(X, y)).grows(model)
@@ -135,6 +153,7 @@ BOOSTED = [
     GradientBoostingClassifier(n_estimators=10, learning_rate=0.3, random_state=0),
     HistGradientBoostingClassifier(max_iter=10, learning_rate=0.3, random_state=0),
     RandomForestClassifier(20, random_state=0),
+    BaggingClassifier(n_estimators=20, random_state=0),
 ]
 
 
@@ -197,6 +216,17 @@ def test_growth_is_reproducible():
     np.testing.assert_array_equal(*(trainer.predict_proba(TEST[0]) for trainer in found))
 
 
+def test_a_single_tree_is_replaced():
+    X, y = VALUES
+    model = ExtraTreeRegressor(random_state=0).fit(X[:100], y[:100])
+    other = OrtGradientOptimizer(model, warm_start=True, random_state=0).fit(X[100:250], -y[100:250])
+    assert other.score(X[250:], -y[250:]) > 0 > model.score(X[250:], -y[250:])
+    before, after = (len(np.unique(own.predict(X[100:250]))) for own in (model, other.to_sklearn()))
+    assert before < 100 < after  # a leaf for each of the new samples
+    with pytest.raises(ValueError, match="partial_fit cannot grow ExtraTreeRegressor"):
+        other.partial_fit(X[250:], -y[250:])
+
+
 def frame(X):
     return pd.DataFrame(X * 100 + 7, columns=list("abcdef"))
 
@@ -257,11 +287,20 @@ def test_a_forest_takes_in_trees_of_samples_that_lack_a_class():
     assert trainer.to_sklearn().n_estimators == 20
 
 
-def test_leaves_average_their_shares_with_those_of_new_samples():
+@pytest.mark.parametrize(
+    "model",
+    [
+        ExtraTreesClassifier(10, max_depth=4, random_state=0),
+        DecisionTreeClassifier(max_depth=6, random_state=0),
+        BaggingClassifier(DecisionTreeClassifier(max_depth=4), 5, max_features=3, random_state=0),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_leaves_average_their_shares_with_those_of_new_samples(model):
     rng = np.random.default_rng(1)
     X, weights = rng.normal(size=(900, 4)), rng.uniform(0.5, 2, size=300)
     score = X[:, 0] + X[:, 1] + 0.5 * rng.normal(size=900)
-    model = ExtraTreesClassifier(10, max_depth=4, random_state=0).fit(X[:300], score[:300] > 0)
+    model.fit(X[:300], score[:300] > 0)
     X_new, y_new = X[300:600], score[300:600] > 1
     # no trees are added if weights are chosen
     trainer = OrtGradientOptimizer(model, "*", warm_start=True, random_state=0).fit(X_new, y_new, weights)
@@ -270,12 +309,12 @@ def test_leaves_average_their_shares_with_those_of_new_samples():
     candidates = []
     for strength in LeafMeans.strengths:
         trees = []
-        for tree, leaves in zip(model.estimators_, model.apply(X_new).T, strict=True):
+        for tree, columns in members(model):
             counts = np.zeros((tree.tree_.node_count, 2))
-            np.add.at(counts, (leaves, y_new.astype(int)), weights)
+            np.add.at(counts, (tree.apply(X_new[:, columns]), y_new.astype(int)), weights)
             total = counts.sum(axis=1, keepdims=True)
             mean = (strength * tree.tree_.value[:, 0] + counts) / (strength + total)
             trees.append(np.where(total > 0, mean, tree.tree_.value[:, 0])[tree.tree_.children_left < 0])
         candidates.append(np.concatenate(trees))
-    values = [tree.tree_.value[tree.tree_.children_left < 0, 0] for tree in found.estimators_]
+    values = [tree.tree_.value[tree.tree_.children_left < 0, 0] for tree, _ in members(found)]
     assert min(np.abs(np.concatenate(values) - own).max() for own in candidates) < 1e-5

@@ -1,4 +1,4 @@
-"""Class shares in the leaves of a forest, averaged with those of new samples."""
+"""Class shares in the leaves of trees, averaged with those of new samples."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ import numpy as np
 from ...comparison.measures import weights_of
 from ...data.samples import Data
 from ...losses import LogLoss
+from ...models import fitted_part
+from ...models.capabilities import Bags, capability_of
 from ...models.constraints.sets import ClosedSimplex
 from ...penalties import NoPenalty
 from ...problem.problem import Problem
@@ -22,44 +24,51 @@ __all__ = ["LeafShares"]
 
 @dataclass(frozen=True)
 class LeafShares:
-    """A forest whose only trained weights are the class shares of the leaves.
+    """Trees, or a mean of trees, whose only trained weights are the class shares of leaves.
 
-    The loss is not convex in the shares, and has kinks where one of them is zero, as most are. A weighted
-    mean of old shares and frequencies in the new samples has neither problem, and takes no iterations.
+    The loss is not convex in the shares, and has kinks where one of them is zero, as most are: those of a
+    single tree have no gradient there. A weighted mean of old shares and frequencies in the new samples has
+    neither problem, and takes no iterations.
     """
 
     problem: Problem
     task: TrainingTask  # its features are the leaves that samples reach
-    table: str  # weight with the shares, of shape (n_leaves, n_classes)
-    feature: str  # feature with the leaf indices, of shape (n_samples, n_trees)
+    # For each weight with shares, of shape (n_leaves, n_classes), the feature with the leaf indices, of shape
+    # (n_samples, n_trees).
+    tables: Mapping[str, str]
 
     @classmethod
     def of(cls, problem: Problem, task: TrainingTask, data: Data) -> LeafShares | None:
-        """Return the shares of a forest; None for other models, and for a given loss."""
-        table, *others = task.graph.weights
-        constraint = problem.trainable.constraints.get(table)
-        if not problem.has_default_loss or not isinstance(problem.loss, LogLoss) or others:
+        """Return the shares of trees; None for other models, and for a given loss."""
+        part = None if problem.source is None else fitted_part(problem.source)
+        is_mean = len(task.graph.weights) == 1 or (part is not None and capability_of(part, Bags) is not None)
+        if not (is_mean and problem.has_default_loss and isinstance(problem.loss, LogLoss)):
             return None
-        if not all(isinstance(part, NoPenalty) for part in task.penalties_of(table)):
+        if problem.encoder.class_indices(data.y) is None:
             return None
-        is_forest = isinstance(constraint, ClosedSimplex) and constraint.grows and len(constraint.sizes) == 1
-        if not is_forest or problem.encoder.class_indices(data.y) is None:
-            return None
+        sizes = (len(problem.targets.classes),)
+        for name in task.graph.weights:
+            constraint = problem.trainable.constraints.get(name)
+            has_shares = isinstance(constraint, ClosedSimplex) and constraint.sizes == sizes
+            if not has_shares or not all(isinstance(own, NoPenalty) for own in task.penalties_of(name)):
+                return None
         tables = looked_up_tables(task, data)
-        return None if table not in tables else cls(problem, task, table, tables[table])
+        return cls(problem, task, tables) if tables.keys() >= set(task.graph.weights) else None
 
     def averaged(self, start: Mapping[str, np.ndarray], data: Data, strength: float) -> dict[str, np.ndarray]:
         """Return weights with averaged shares; the old ones of a leaf count as ``strength`` samples."""
-        constraint: Any = self.problem.trainable.constraints[self.table]
-        free = start[self.table]
-        leaves, classes = self.task.inputs(data)[self.feature], self.problem.encoder.class_indices(data.y)
+        classes, features = self.problem.encoder.class_indices(data.y), self.task.inputs(data)
         assert classes is not None
-        flat = (leaves * free.shape[1] + classes[:, np.newaxis]).ravel()
-        weights = np.repeat(weights_of(data), leaves.shape[1])
-        counts = np.bincount(flat, weights, minlength=free.size).reshape(free.shape)
-        total = counts.sum(axis=1, keepdims=True)
-        reached = total[:, 0] > 0
-        shares = (strength * constraint.values(free[reached]) + counts[reached]) / (strength + total[reached])
-        found = np.array(free)
-        found[reached] = constraint.free(shares)
-        return {**start, self.table: found}
+        found = dict(start)
+        for table in self.task.graph.weights:
+            constraint: Any = self.problem.trainable.constraints[table]
+            free, leaves = start[table], features[self.tables[table]]
+            flat = (leaves * free.shape[1] + classes[:, np.newaxis]).ravel()
+            weights = np.repeat(weights_of(data), leaves.shape[1])
+            counts = np.bincount(flat, weights, minlength=free.size).reshape(free.shape)
+            total = counts.sum(axis=1, keepdims=True)
+            reached = total[:, 0] > 0
+            old = strength * constraint.values(free[reached])
+            found[table] = np.array(free)
+            found[table][reached] = constraint.free((old + counts[reached]) / (strength + total[reached]))
+        return found

@@ -19,6 +19,7 @@ from ..scores import (
     label_of,
     regression,
 )
+from ..trees.forests import GrowingBagging, GrowingBaggingOfClasses
 from ..writer import ModelWriter
 
 #: Why the minimum of the objective of an ensemble is another model.
@@ -176,10 +177,7 @@ class VotingDefinition(MembersDefinition):
 class BaggingDefinition(MembersDefinition):
     """BaggingRegressor and BaggingClassifier: each member uses a subset of the columns."""
 
-    capabilities = (
-        Bags(),
-        ShiftedTables(common_offset),
-    )
+    capabilities: tuple[Any, ...] = Bags(), GrowingBagging(), ShiftedTables(common_offset)
 
     def routes(self, model: Any, columns: Sequence[int]) -> Iterator[Route]:
         for member, features in zip(model.estimators_, model.estimators_features_, strict=True):
@@ -203,6 +201,12 @@ class BaggingDefinition(MembersDefinition):
         shares = [expanded(op, probabilities_of(op, member), member.classes, count) for member in members]
         op.add_members(*shares)
         return classes_of_probabilities(op, mean(op, shares), model.classes_, decision=decision)
+
+
+class BaggingClassifierDefinition(BaggingDefinition):
+    """BaggingClassifier."""
+
+    capabilities = Bags(), GrowingBaggingOfClasses()
 
 
 class StackingDefinition(MembersDefinition):

@@ -5,11 +5,19 @@ from typing import Any
 
 import numpy as np
 from sklearn.ensemble import (
+    BaggingClassifier,
+    BaggingRegressor,
     ExtraTreesClassifier,
     ExtraTreesRegressor,
     RandomForestClassifier,
     RandomForestRegressor,
     _iforest,
+)
+from sklearn.tree import (
+    DecisionTreeClassifier,
+    DecisionTreeRegressor,
+    ExtraTreeClassifier,
+    ExtraTreeRegressor,
 )
 
 from ... import losses
@@ -61,30 +69,43 @@ CRITERIA = {
 }
 
 
-#: Forests whose trees may be replaced by trees fitted on other samples; subclasses may sample differently.
-FORESTS = (ExtraTreesClassifier, ExtraTreesRegressor, RandomForestClassifier, RandomForestRegressor)
-#: Smallest number of trees in such a forest.
+#: Smallest number of trees in a forest whose trees may be replaced by trees fitted on other samples.
 FEWEST_TREES = 4
 
 
 class GrowingForest(GrowingEnsemble):
-    """Forests, which keep their number of trees."""
+    """Forests, which keep their number of trees, and single trees, which are replaced."""
 
     evidence = 2.0  # in measurements, noisy labels did harm more often with one standard error
     ignores_weightless = True
     stream_shares = (1.0, 0.75, 0.5, 0.25, 0.0)
+    #: Their classes; subclasses may sample differently.
+    kinds: tuple[type, ...] = (ExtraTreesClassifier, ExtraTreesRegressor)
+    kinds += (RandomForestClassifier, RandomForestRegressor)
+    single: tuple[type, ...] = (DecisionTreeClassifier, DecisionTreeRegressor)
+    single += (ExtraTreeClassifier, ExtraTreeRegressor)
+    #: Attributes with an element for each tree.
+    lists: tuple[str, ...] = ("estimators_",)
 
     def grows(self, model: Any) -> bool:
-        return type(model) in FORESTS and len(model.estimators_) >= FEWEST_TREES
+        if type(model) in self.single:
+            return True
+        return type(model) in self.kinds and len(model.estimators_) >= FEWEST_TREES
+
+    def leaf_evidence(self, model: Any) -> float:
+        return 1.0 if type(model) in self.single else self.evidence
+
+    def shares(self, model: Any) -> tuple[float, ...]:
+        return (1.0,) if type(model) in self.single else super().shares(model)
 
     def scores_of(self, model: Any, X: Any) -> np.ndarray:
-        return model.predict(X).reshape(-1, model.n_outputs_)
+        found = model.predict(X)
+        return found.reshape(len(found), -1)
 
     def joined(self, model: Any, other: Any, share: float) -> Any:
         """Return the forest with its first trees replaced by trees of the other forest."""
-        found, n_new = copy.copy(model), round(share * len(model.estimators_))
-        found.estimators_ = copy.deepcopy([*other.estimators_[:n_new], *model.estimators_[n_new:]])
-        return found
+        n_new = round(share * len(model.estimators_))
+        return self._of_trees(model, (other, 0, n_new), (model, n_new, None))
 
     def extended(self, model: Any, other: Any, share: float, largest: int) -> Any:
         """Return the forest without its oldest trees, which come first, and with new ones at the end."""
@@ -92,9 +113,15 @@ class GrowingForest(GrowingEnsemble):
         if share == 1:
             return other
         total = min(largest, round(n_old / (1 - share)), round(n_other / share))
-        n_new, found = min(round(share * total), n_other), copy.copy(model)
-        kept = model.estimators_[max(0, n_old - total + n_new) :]
-        found.estimators_ = copy.deepcopy([*kept, *other.estimators_[:n_new]])
+        n_new = min(round(share * total), n_other)
+        return self._of_trees(model, (model, max(0, n_old - total + n_new), None), (other, 0, n_new))
+
+    def _of_trees(self, model: Any, *parts: tuple[Any, int, int | None]) -> Any:
+        """Return a forest of copied trees: those of forests from one index to another."""
+        found = copy.copy(model)
+        for name in self.lists:
+            lists = [getattr(forest, name)[begin:end] for forest, begin, end in parts]
+            setattr(found, name, copy.deepcopy([own for part in lists for own in part]))
         found.n_estimators = len(found.estimators_)
         return found
 
@@ -103,13 +130,32 @@ class GrowingForestOfClasses(GrowingForest):
     """Forests of classifiers with one output, whose scores are logarithms of probabilities."""
 
     def grows(self, model: Any) -> bool:
-        return super().grows(model) and model.n_outputs_ == 1
+        return super().grows(model) and getattr(model, "n_outputs_", 1) == 1
 
     def scores_of(self, model: Any, X: Any) -> np.ndarray:
-        return np.log(np.maximum(model.predict_proba(X), VOTE / len(model.estimators_)))
+        return np.log(np.maximum(model.predict_proba(X), _lowest(len(trees_of(model)))))
 
     def mixed_scores(self, scores: np.ndarray, others: np.ndarray, share: float) -> np.ndarray:
         return np.log((1 - share) * np.exp(scores) + share * np.exp(others))
+
+
+class GrowingBagging(GrowingForest):
+    """Bagging of trees, each with its columns and the seed of its bag."""
+
+    kinds, single = (BaggingClassifier, BaggingRegressor), ()
+    lists = "estimators_", "estimators_features_", "_seeds"
+
+    def grows(self, model: Any) -> bool:
+        return super().grows(model) and all(hasattr(member, "tree_") for member in model.estimators_)
+
+
+class GrowingBaggingOfClasses(GrowingForestOfClasses, GrowingBagging):
+    """Bagging of classification trees."""
+
+
+def _lowest(n_trees: int) -> float:
+    """Return the lowest probability of a mean of trees."""
+    return VOTE / n_trees if n_trees > 1 else LOWEST
 
 
 def _signs(model: Any) -> np.ndarray | None:
@@ -164,7 +210,7 @@ class TreeClassifierDefinition(_Trees):
         )
         if n_trees > 1:
             mean = op.Div(mean, float(n_trees))
-        lowest = VOTE / n_trees if n_trees > 1 else LOWEST
+        lowest = _lowest(n_trees)
         if not several:
             return classes_of_probabilities(op, mean, model.classes_, lowest)
         matrices = [op.Gather(mean, output, axis=1) for output in range(len(sizes))]
