@@ -76,11 +76,6 @@ class Growth:
             return None
         return cls(configuration, source, rule, samples, start.state.seed, expected, was_given)
 
-    @property
-    def shares(self) -> tuple[float, ...]:
-        """Shares of new trees to compare."""
-        return self.rule.shares(fitted_part(self.source))
-
     def fitted(self, samples: Samples) -> Any:
         """Return a clone fitted on samples; None if the fit fails or a class is missing."""
         part, random_state = fitted_part(self.source), np.random.RandomState(self.seed % 2**32)

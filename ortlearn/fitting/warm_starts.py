@@ -210,7 +210,9 @@ def _rounds(setting: Setting) -> list[list[Candidate]]:
     found = [[kind(strength) for kind in own for strength in kind.strengths] for own in rounds]
     if setting.leaf_estimates is not None:
         found = [[LeafEstimate(*factors) for factors in ESTIMATES]]
-    return found + ([] if setting.growth is None else [[Grown(share) for share in setting.growth.shares]])
+    growth = setting.growth
+    shares = () if growth is None else growth.rule.shares(fitted_part(growth.source))
+    return [*found, [Grown(share) for share in shares]]
 
 
 def _offset(configuration: Configuration, start: Start) -> float | None:

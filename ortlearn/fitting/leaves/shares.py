@@ -42,9 +42,8 @@ class LeafShares:
         """Return the shares of trees; None for other models, and for a given loss."""
         part = None if problem.source is None else fitted_part(problem.source)
         is_mean = len(task.graph.weights) == 1 or (part is not None and capability_of(part, Bags) is not None)
-        if not (is_mean and problem.has_default_loss and isinstance(problem.loss, LogLoss)):
-            return None
-        if problem.encoder.class_indices(data.y) is None:
+        has_loss = problem.has_default_loss and isinstance(problem.loss, LogLoss)
+        if not (is_mean and has_loss) or problem.encoder.class_indices(data.y) is None:
             return None
         sizes = (len(problem.targets.classes),)
         for name in task.graph.weights:
@@ -57,18 +56,15 @@ class LeafShares:
 
     def averaged(self, start: Mapping[str, np.ndarray], data: Data, strength: float) -> dict[str, np.ndarray]:
         """Return weights with averaged shares; the old ones of a leaf count as ``strength`` samples."""
-        classes, features = self.problem.encoder.class_indices(data.y), self.task.inputs(data)
-        assert classes is not None
-        found = dict(start)
+        found, features = dict(start), self.task.inputs(data)
+        classes: Any = self.problem.encoder.class_indices(data.y)
         for table in self.task.graph.weights:
             constraint: Any = self.problem.trainable.constraints[table]
             free, leaves = start[table], features[self.tables[table]]
             flat = (leaves * free.shape[1] + classes[:, np.newaxis]).ravel()
-            weights = np.repeat(weights_of(data), leaves.shape[1])
-            counts = np.bincount(flat, weights, minlength=free.size).reshape(free.shape)
+            counts = np.bincount(flat, np.repeat(weights_of(data), leaves.shape[1]), minlength=free.size)
+            counts = counts.reshape(free.shape)
             total = counts.sum(axis=1, keepdims=True)
-            reached = total[:, 0] > 0
-            old = strength * constraint.values(free[reached])
-            found[table] = np.array(free)
-            found[table][reached] = constraint.free((old + counts[reached]) / (strength + total[reached]))
+            shares = (strength * constraint.values(free) + counts) / (strength + total)
+            found[table] = np.where(total > 0, constraint.free(shares).astype(free.dtype), free)
         return found
