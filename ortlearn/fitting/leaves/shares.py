@@ -62,8 +62,8 @@ class LeafShares:
             constraint: Any = self.problem.trainable.constraints[table]
             free, leaves = start[table], features[self.tables[table]]
             flat = (leaves * free.shape[1] + classes[:, np.newaxis]).ravel()
-            counts = np.bincount(flat, np.repeat(weights_of(data), leaves.shape[1]), minlength=free.size)
-            counts = counts.reshape(free.shape)
+            summed = np.bincount(flat, np.repeat(weights_of(data), leaves.shape[1]), minlength=free.size)
+            counts = summed.reshape(free.shape)
             total = counts.sum(axis=1, keepdims=True)
             shares = (strength * constraint.values(free) + counts) / (strength + total)
             found[table] = np.where(total > 0, constraint.free(shares).astype(free.dtype), free)
