@@ -1,8 +1,15 @@
 """The benchmark of predictions."""
 
+import numpy as np
 import pytest
+from sklearn.ensemble import (
+    GradientBoostingRegressor,
+    HistGradientBoostingRegressor,
+    RandomForestClassifier,
+)
 
 from benchmarks import bench_predict as bench
+from benchmarks import bench_trees
 
 
 def test_both_files_run_equally_often_and_alternate():
@@ -39,3 +46,36 @@ def test_tables():
     assert "| Ridge | 7 (over 5) |" in bench.sheet_of_predictors({"Ridge": 7.0}).markdown()
     found = bench.sheet_of_methods({"float32": [[3.0], [1.0]]})
     assert "| 3 | 1 | 3 (over 1.2) |" in found.markdown()
+
+
+@pytest.mark.parametrize(
+    "model, expected",
+    [
+        (
+            GradientBoostingRegressor(n_estimators=5),
+            lambda own, X: (own.predict(X) - own.init_.constant_[0, 0]) / 0.1,
+        ),
+        (HistGradientBoostingRegressor(max_iter=5), lambda own, X: own.predict(X) - own._baseline_prediction),
+        (RandomForestClassifier(5), lambda own, X: 5 * own.predict_proba(X)[:, 1]),
+    ],
+    ids=["boosting", "histograms", "forest"],
+)
+def test_texts_of_lightgbm_have_the_trees(model, expected):
+    lightgbm = pytest.importorskip("lightgbm")
+    X, labels = bench.data(200)
+    model.fit(X, labels["two"])
+    booster = lightgbm.Booster(model_str=bench_trees.lightgbm_text(model))
+    np.testing.assert_allclose(booster.predict(X), np.ravel(expected(model, X)), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.slow
+def test_rows_of_trees():
+    found = bench_trees.rows(["boosting, depth 3"], ["onnxruntime", "scikit-learn"], [1, 600], 1, 60, 2, 0.0)
+    rows = list(found)
+    assert [row[:2] for row in rows] == [["boosting, depth 3", "1"], ["boosting, depth 3", "600"]]
+    assert all(float(cell.replace(",", "")) > 0 for row in rows for cell in row[2:])
+
+
+def test_a_peer_with_other_predictions_is_an_error():
+    with pytest.raises(AssertionError, match="lleaves predicts other values"):
+        bench_trees._check(np.array([1.0, 2.0, 3.0]), np.array([1.0, 3.0, 2.0]), "lleaves")

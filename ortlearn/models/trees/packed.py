@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from onnx import TensorProto
@@ -88,9 +87,12 @@ class PackedTrees(FusedTrees):
 
     @cached_property
     def comparisons(self) -> tuple[np.ndarray, np.ndarray]:
-        """Different comparisons: the positions of a split of each, and the number of that of each split."""
+        """Different comparisons: the positions of a split of each, and the number of that of each split.
+
+        Those of splits that send missing values left are last and reversed: no comparison with NaN is true.
+        """
         nodes, splits = self.nodes, np.flatnonzero(self.slots >= 0)
-        columns = 2 * nodes.feature[splits] + nodes.missing_left[splits]
+        columns = nodes.feature[splits] + (nodes.feature.max() + 1) * nodes.missing_left[splits]
         order = np.lexsort((nodes.threshold[splits], columns))
         ordered = columns[order], nodes.threshold[splits][order]
         is_new = np.append(True, np.logical_or(*(own[1:] != own[:-1] for own in ordered)))
@@ -141,7 +143,8 @@ class PackedTrees(FusedTrees):
             reached = np.repeat(states[:, :, None], width, axis=2)  # node of each state and key
             for bit in range(self.bits):  # parents first
                 split = split_of[:, group * self.bits + bit, None]
-                child = np.where(np.arange(width) >> bit & 1, left[split], right[split])
+                goes_left = (np.arange(width) >> bit & 1) != nodes.missing_left[split]
+                child = np.where(goes_left, left[split], right[split])
                 np.copyto(reached, child[:, None], where=reached == split[:, None])
             if group < self.keys - 1:
                 numbers, states = self._numbered(reached)
@@ -168,29 +171,15 @@ class PackedTrees(FusedTrees):
         return np.tile(weights.reshape(1, self.keys, -1), (len(self.nodes.sizes), 1, 1))
 
     def _bits(self, op: GraphBuilder) -> str:
-        """Append the comparisons of each tree, of shape (n_trees, n_comparisons, n)."""
+        """Append the comparisons of each tree, of shape (n_trees, keys * bits, n), uint8."""
         nodes, (splits, numbers) = self.nodes, self.comparisons
-        shape = len(nodes.sizes), self.keys * self.bits
-        x, of_missing = op.Transpose(self.samples, perm=[1, 0]), np.unique(nodes.feature[nodes.missing_left])
-        if len(of_missing):  # these splits read copies of columns with -inf for missing values
-            copies: Any = op.Gather(x, of_missing, axis=0)
-            low = op.constant(-np.inf, dtype=nodes.threshold.dtype)
-            x = op.Concat(op.Where(op.IsNaN(copies), low, copies), x, axis=0)
-        every = np.flatnonzero(self.slots >= 0)
-        place = nodes.trees[every] * shape[1] + self.slots[every]
-        own = self._columns(of_missing)
-        if 2 * len(splits) > len(every):  # few are equal
-            columns, limits = np.zeros(shape, dtype=np.int64), np.full(shape, np.nan, nodes.threshold.dtype)
-            columns.ravel()[place], limits.ravel()[place] = own[every], nodes.threshold[every]
-            compared = op.LessOrEqual(op.Gather(x, columns, axis=0), limits[:, :, None])
-            return op.Cast(compared, to=TensorProto.UINT8)
-        compared = op.LessOrEqual(op.Gather(x, own[splits], axis=0), nodes.threshold[splits][:, None])
-        copied = np.zeros(shape, dtype=np.int64)
-        copied.ravel()[place] = numbers
-        return op.Gather(op.Cast(compared, to=TensorProto.UINT8), copied, axis=0)
-
-    def _columns(self, of_missing: np.ndarray) -> np.ndarray:
-        """Return the row that each split reads among copies of columns and columns."""
-        nodes = self.nodes
-        copies = np.searchsorted(of_missing, nodes.feature)
-        return np.where(nodes.missing_left, copies, len(of_missing) + nodes.feature)
+        x, compared = op.Transpose(self.samples, perm=[1, 0]), []
+        for is_reversed, compare in ((False, op.LessOrEqual), (True, op.Greater)):
+            own = splits[nodes.missing_left[splits] == is_reversed]
+            if len(own):
+                columns, limits = nodes.feature[own], nodes.threshold[own][:, None]
+                compared.append(compare(op.Gather(x, columns, axis=0), limits))
+        every = op.Concat(*compared, axis=0) if len(compared) > 1 else compared[0]
+        place, own = np.zeros((len(nodes.sizes), self.keys * self.bits), dtype=np.int64), self.slots >= 0
+        place[nodes.trees[own], self.slots[own]] = numbers
+        return op.Gather(op.Cast(every, to=TensorProto.UINT8), place, axis=0)
