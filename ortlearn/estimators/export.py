@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import check_random_state
@@ -62,7 +62,7 @@ class ExportMethods(FittedEstimator):
         *,
         keep_upgrade: bool = False,
         merged: bool = True,
-        fused: bool = True,
+        fused: bool | Literal["many"] = True,
     ) -> ModelProto:
         """Return a copy of the trained ONNX model.
 
@@ -87,8 +87,12 @@ class ExportMethods(FittedEstimator):
             Whether adapters (``lora``) are added to their weights, so that the nodes of the file do not
             change. Otherwise the original weights are kept, and the matrices of adapters are optional inputs,
             zero by default; :meth:`save_adapter` writes their values.
-        fused : bool, default=True
-            Whether a scikit-learn model has fused operators, which are faster.
+        fused : bool or {"many"}, default=True
+            Whether a scikit-learn model has fused operators, which are faster. With ``"many"``, trees of a
+            scikit-learn model have the form that is fastest for 500 samples or more, as in ``predict``: small
+            trees are tables of comparisons, whose results take memory (pass about 1,000 samples a call), and
+            large trees read samples in the order of their leaves. Predictions are equal, bit for bit with one
+            thread; those of a single sample take some microseconds longer.
 
         Returns
         -------
@@ -100,7 +104,7 @@ class ExportMethods(FittedEstimator):
         ValueError
             If ``zipmap`` is True for an ONNX file, or for a model that does not predict probabilities of a
             single output; if ``keep_upgrade`` is True for a scikit-learn model; if ``merged`` is False for a
-            model without adapters.
+            model without adapters; if ``fused`` is another text than ``"many"``.
 
         Examples
         --------
@@ -113,6 +117,8 @@ class ExportMethods(FittedEstimator):
         >>> [value.name for value in trained.get_trained_onnx(zipmap=True).graph.output]
         ['output_label', 'output_probability']
         """
+        if fused not in (True, False, "many"):
+            raise ValueError(f"fused={fused!r} is not known: pass True, False or 'many'.")
         model = self._model()
         if not merged:
             separate = model.separate_onnx(keep_upgrade)
@@ -121,7 +127,7 @@ class ExportMethods(FittedEstimator):
             return model.upgraded_onnx()
         if zipmap:
             return model.with_zipmap(fused)
-        return copy.deepcopy(model.onnx) if fused else model.plain_onnx()
+        return copy.deepcopy(model.onnx) if fused is True else model.other_onnx(fused)
 
     def save_adapter(self, path: Any, *, keep_upgrade: bool = False) -> Path:
         """Write the trained low-rank adapters to a file in the adapter format of onnxruntime.

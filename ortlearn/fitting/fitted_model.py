@@ -82,9 +82,9 @@ class FittedModel:
         """Trained model, for inference, that knows the folder of initializers in other files."""
         return self.problem.trainable.with_weights(self.stable_weights())
 
-    def plain_onnx(self) -> ModelProto:
-        """Return the trained model without fused operators, with the original names of its weights."""
-        return self.problem.trainable.with_weights(self.stable_weights(), fused=False)
+    def other_onnx(self, fused: bool | str) -> ModelProto:
+        """Return the trained model without fused operators, or with those for many samples."""
+        return self.problem.trainable.with_weights(self.stable_weights(), fused=fused)
 
     def upgraded_onnx(self) -> ModelProto:
         """Return a trained ONNX file at the opset of the training; raise a ValueError for other models."""
@@ -251,7 +251,7 @@ class FittedModel:
         weights = problem.trainable.coefficients(self.stable_weights())
         return write_weights(problem.source, problem.trainable, weights, problem.targets.ndim)
 
-    def with_zipmap(self, fused: bool = True) -> ModelProto:
+    def with_zipmap(self, fused: bool | str = True) -> ModelProto:
         """Return the trained classifier with maps from class to probability."""
         scores, classes = self.problem.trainable.scores, self.classes
         if self.problem.source is None:
@@ -264,7 +264,7 @@ class FittedModel:
                 "zipmap=True requires a classifier with one output that predicts probabilities, which "
                 f"{type(self.problem.source).__name__} is not: set zipmap=False."
             )
-        return with_zipmap(self.onnx if fused else self.plain_onnx(), np.asarray(classes))
+        return with_zipmap(self.onnx if fused is True else self.other_onnx(fused), np.asarray(classes))
 
     def graphs(self) -> dict[str, ModelProto]:
         """Return the trained model and the graphs of its training step."""

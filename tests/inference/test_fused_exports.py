@@ -97,3 +97,28 @@ def test_new_weights_are_in_the_operator():
     (node,) = (node for node in ours.onnx_.graph.node if node.op_type == "TreeEnsembleRegressor")
     (weights,) = (attribute.floats for attribute in node.attribute if attribute.name == "target_weights")
     assert set(weights) == {0.5}
+
+
+@pytest.mark.parametrize(
+    "model, y, operator",
+    [
+        (GradientBoostingClassifier(n_estimators=20, random_state=0), TWO, "MatMulInteger"),
+        (RandomForestRegressor(60, random_state=0), Y, "TopK"),
+        (RandomForestRegressor(**FEW), Y, "TreeEnsembleRegressor"),
+        (Ridge(), Y, "LinearRegressor"),
+    ],
+    ids=["tables", "order", "few trees", "linear"],
+)
+def test_exports_for_many_samples_predict_the_same(model, y, operator, run_onnx):
+    ours = trained(model, y, max_iter=1)
+    many, usual = ours.get_trained_onnx(fused="many"), ours.get_trained_onnx()
+    assert operator in operators(many) and (many == usual) is (operator in operators(usual))
+    samples = np.vstack([X, X[::-1] + 0.01]).astype(np.float32)
+    for part in (samples, samples[:1]):
+        for found, expected in zip(*(run_onnx(form, part).values() for form in (many, usual)), strict=True):
+            np.testing.assert_array_equal(found, expected)
+    with pytest.raises(ValueError, match="fused='few' is not known: pass True, False or 'many'"):
+        ours.get_trained_onnx(fused="few")
+    if hasattr(ours, "classes_"):
+        mapped = ours.get_trained_onnx(zipmap=True, fused="many")
+        assert operator in operators(mapped) and mapped.graph.output[0].name == "output_label"
