@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,9 +14,7 @@ from ..data.columns import Columns
 from ..data.source_features import SourceFeatures
 from ..exceptions import ExecutionError
 from ..graphs import extract_model, initializer_arrays, make_inputs_of
-from ..models.trees.nodes import FusedTrees
-from ..models.trees.ordering import KEY, order_graph
-from ..models.trees.packed import samples_from
+from ..models.trees.ordering import KEY
 from ..onnx_files.running_statistics import for_evaluation
 from ..onnx_files.scores import APPENDED
 from ..problem.configuration import Runtime
@@ -26,7 +23,6 @@ from ..runtime.checked_sessions import open_session
 from ..runtime.errors import runtime_errors
 from ..runtime.forks import PerProcess
 from ..runtime.providers import CPU
-from ..runtime.sessions import n_threads
 from ..training.graphs.names import SAMPLE_WEIGHT
 from ..training.graphs.objective import sample_loss_graph
 from ..training.graphs.sparse_products import (
@@ -38,16 +34,12 @@ from ..training.graphs.sparse_products import (
 )
 from .method_outputs import MethodOutputs, identity, scores_of
 from .sample_chunks import BoundedCall, by_chunks
+from .tree_forms import CHUNK, MANY, TreeForms
 
 if TYPE_CHECKING:
     from ..training.graphs.task import Objective
 
 __all__ = ["Inference", "LiveInference"]
-
-#: Fewest samples for which trees have another form, or read them in an order of similar samples.
-MANY = 512
-#: Most samples of a call of this form, whose results then stay in the cache.
-CHUNK = 1024
 
 
 def _described(model: ModelProto, name: str) -> str:
@@ -70,7 +62,7 @@ class Inference:
         self.runtime = runtime
         self.fused = fused and runtime.device.provider == CPU
         self._calls = PerProcess()
-        self._seen = 0  # samples of large calls
+        self.trees = TreeForms(problem.trainable.fused if self.fused else (), runtime.n_jobs)
 
     def _run(self, output: str, samples: Any) -> np.ndarray:
         """Return an output of the model, with one entry for each sample."""
@@ -80,37 +72,22 @@ class Inference:
         """Apply a function to outputs of the model, chunk by chunk."""
 
         def run(part: Any) -> Any:
-            return finish(*self._run_chunk(outputs, part, many))
+            return finish(*self._run_chunk(outputs, part, form))
 
-        many = self._are_many(samples)
+        form = self.trees.choose(samples, ("", *outputs) in self._calls.values)
         if type(samples) is np.ndarray and len(samples) == 1:  # chunking takes longer than a small model
             return run(samples)
 
         def size(part: Any) -> int:
-            found = self._call_on(part, *outputs, many=many).n_samples(self._inputs(part))
-            return min(found, CHUNK) if many else found
+            found = self._call_on(part, *outputs, form=form).n_samples(self._inputs(part))
+            return min(found, CHUNK) if form else found
 
         return by_chunks(run, size, samples)
 
-    def _are_many(self, samples: Any) -> bool:
-        """Return whether trees read samples in the form for many, since these or those before are enough."""
-        if not self.fused or type(samples) is not np.ndarray or len(samples) < MANY:
-            return False
-        self._seen += len(samples)
-        return self._seen >= self._enough
-
-    @cached_property
-    def _enough(self) -> float:
-        return samples_from(self.problem.trainable.fused, self._n_threads)
-
-    @property
-    def _n_threads(self) -> int:
-        return n_threads(self.runtime.n_jobs)
-
     @runtime_errors()
-    def _run_chunk(self, outputs: Sequence[str], samples: Any, many: bool) -> list[np.ndarray]:
-        session, n_samples = self._call_on(samples, *outputs, many=many).session, samples.shape[0]
-        order = self._order(samples)
+    def _run_chunk(self, outputs: Sequence[str], samples: Any, form: str) -> list[np.ndarray]:
+        session, n_samples = self._call_on(samples, *outputs, form=form).session, samples.shape[0]
+        order = None if form else self._order(samples)
         ordered = samples if order is None else samples[order]
         found = session.run(list(outputs), self._feeds(ordered, session))
         for index, (name, array) in enumerate(zip(outputs, found, strict=True)):
@@ -132,26 +109,27 @@ class Inference:
             return None
         calls = self._calls.values
         if "order" not in calls:
-            forms = [form for form in self.problem.trainable.fused if isinstance(form, FusedTrees)]
-            graph = order_graph(self.model, forms[0]) if len(forms) == 1 else None
+            graph = self.trees.order_graph(self.model)
             calls["order"] = None if graph is None else self._session(graph)
         session = calls["order"]
         return None if session is None else np.argsort(session.run([KEY], self._inputs(samples))[0].ravel())
 
     @runtime_errors()
-    def _call_of(self, *outputs: str, many: bool = False) -> BoundedCall:
+    def _call_of(self, *outputs: str, form: str = "") -> BoundedCall:
         """Return the session that computes outputs, opened once."""
-        calls, key = self._calls.values, (many, *outputs)
+        calls, key = self._calls.values, (form, *outputs)
         if key not in calls:
-            part = self._part(*outputs, fused=self.fused, many=many)
+            part = self._part(*outputs, fused=form or self.fused)
             calls[key] = BoundedCall(self._session(part), part)
+            if not form:
+                calls.pop(("levels", *outputs), None)
         return calls[key]
 
     @runtime_errors()
-    def _call_on(self, samples: Any, *outputs: str, many: bool = False) -> BoundedCall:
+    def _call_on(self, samples: Any, *outputs: str, form: str = "") -> BoundedCall:
         """Return the session that computes outputs, from sparse entries if samples are sparse and it can."""
         if not stays_sparse(samples):
-            return self._call_of(*outputs, many=many)
+            return self._call_of(*outputs, form=form)
         calls, key = self._calls.values, ("entries", *outputs)
         if key not in calls:
             calls[key] = self._call_on_entries(self._part(*outputs, fused=False)) or self._call_of(*outputs)
@@ -168,11 +146,11 @@ class Inference:
     def _session(self, graph: ModelProto) -> Any:
         return open_session(graph, self.runtime.device, self.runtime.n_jobs)
 
-    def _part(self, *outputs: str, fused: bool, many: bool = False) -> ModelProto:
+    def _part(self, *outputs: str, fused: bool | str) -> ModelProto:
         part = extract_model(self.model, outputs)
         if not fused:
             return part
-        return self.problem.trainable.for_inference(part, by_sample=True, many=many * self._n_threads)
+        return self.problem.trainable.for_inference(part, fused, True, self.trees.n_threads)
 
     def _inputs(self, samples: Any) -> dict[str, Any]:
         """Return samples by the name of their input."""
@@ -298,7 +276,7 @@ class LiveInference(Inference):
     def __init__(self, problem: Problem, model: ModelProto, runtime: Runtime) -> None:
         super().__init__(problem, model, runtime, fused=False)
 
-    def _part(self, *outputs: str, fused: bool, many: bool = False) -> ModelProto:
+    def _part(self, *outputs: str, fused: bool | str) -> ModelProto:
         part = super()._part(*outputs, fused=fused)
         names = {tensor.name for tensor in part.graph.initializer}
         return make_inputs_of(part, [n for n in self.problem.trainable.trained if n in names])

@@ -19,7 +19,7 @@ from ..models.fusion import FusedForm, fuse
 from ..models.parameters import Parameter, part_of
 from ..models.transformations.pipelines import working_steps
 from ..models.trees.ordering import ordered
-from ..models.trees.packed import for_many
+from ..models.trees.packed import by_levels, for_many
 from ..models.weight_names import restored_names
 from ..models.writer import Members, TextSteps
 from ..onnx_files.decompositions import exact_couplings
@@ -227,22 +227,24 @@ class TrainableModel:
         return map_names(self.for_inference(model, fused), self.reserved_names)
 
     def for_inference(
-        self, model: ModelProto, fused: bool | str = True, by_sample: bool = False, many: int = 0
+        self, model: ModelProto, fused: bool | str = True, by_sample: bool = False, n_threads: int = 1
     ) -> ModelProto:
         """Return a graph with trained weights (with stable names), or a part of it, for inference.
 
         With ``by_sample``, it has only those fused operators whose result for a sample does not depend on
-        other samples; with ``many``, a number of threads, trees have their form for many samples, and with
-        ``fused="many"`` the order of samples, too.
+        other samples. ``fused`` may be a form of trees: ``"levels"``, whose session opens fast, ``"tables"``
+        for many samples and a number of threads, ``"many"`` with the order of samples, too.
         """
         model = restored_names(self.reparametrisation.undone(model), self.original_names)
         if not fused:
             return model
         forms = [form.by_sample() for form in self.fused] if by_sample else self.fused
         found = [form for form in forms if form is not None]
-        if fused == "many":
-            found = ordered(for_many(found, 1))
-        return fuse(model, for_many(found, many) if many else found)
+        if fused == "levels":
+            found = by_levels(found)
+        elif fused in ("tables", "many"):
+            found = for_many(found, n_threads)
+        return fuse(model, ordered(found) if fused == "many" else found)
 
     def _exported_weights(self, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """Return the weights of the file that training changes, with merged adapters."""

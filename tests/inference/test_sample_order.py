@@ -1,4 +1,4 @@
-"""Trees read many samples in an order that does not change their predictions."""
+"""Forms of trees and orders of samples do not change predictions."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ from sklearn.preprocessing import StandardScaler
 
 from ortlearn import OrtGradientOptimizer
 from ortlearn.graphs import TensorType
-from ortlearn.inference.running import MANY
+from ortlearn.inference.tree_forms import MANY
 from ortlearn.models import write_model
 from ortlearn.models.trees.nodes import FusedTrees
 from ortlearn.models.trees.ordering import order_graph
@@ -46,7 +46,7 @@ def test_predictions_do_not_depend_on_the_number_of_samples(model, y):
     runner = ours._model().runner
     order = runner._order(samples)
     if isinstance(model, GradientBoostingClassifier):
-        assert order is None and runner._enough == MANY
+        assert order is None and runner.trees.limits == (MANY, False)
     else:
         assert sorted(order) == list(range(len(X))) and runner._order(samples[: MANY - 1]) is None
     parts = np.array_split(samples, 7)
@@ -70,3 +70,20 @@ def test_few_or_small_trees_read_samples_as_given():
     for options in ({"n_estimators": 10}, {"max_depth": 4}):
         forest = RandomForestRegressor(**{"n_estimators": 50, "random_state": 0, **options})
         assert order_graph(*trees_of(forest.fit(X[FEW], Y[FEW]))) is None
+
+
+@pytest.mark.slow
+def test_levels_predict_until_the_operator_pays():
+    model = RandomForestRegressor(100, bootstrap=False, max_features=2, random_state=0).fit(X[FEW], Y[FEW])
+    ours = OrtGradientOptimizer(model, max_iter=1, warm_start=True, random_state=0).fit(X[FEW], Y[FEW])
+    runner = ours._model().runner
+
+    def opened():
+        return sorted(key[0] for key in runner._calls.values if isinstance(key, tuple))
+
+    first = ours.predict(X)
+    assert opened() == ["levels"]
+    np.testing.assert_array_equal(first[:3], [ours.predict(X[i : i + 1])[0] for i in range(3)])
+    assert opened() == [""]
+    np.testing.assert_array_equal(ours.predict(X), first)
+    assert opened() == [""] and runner._calls.values["order"] is not None

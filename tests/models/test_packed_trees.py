@@ -15,7 +15,7 @@ from sklearn.ensemble import (
 from ortlearn.graphs import TensorType
 from ortlearn.models import write_model
 from ortlearn.models.fusion import fuse
-from ortlearn.models.trees.packed import PackedTrees, for_many
+from ortlearn.models.trees.packed import PackedTrees, by_levels, for_many
 
 X = np.random.RandomState(0).normal(size=(800, 4)).round(1)  # many samples are equal to thresholds
 MISSING = np.where(np.random.RandomState(1).uniform(size=X.shape) < 0.1, np.nan, X)
@@ -35,6 +35,14 @@ def packed(written, n_threads=1):
     """Return the forms of a model for many samples, and those that are packed."""
     forms = for_many(written.fused, n_threads)
     return forms, [form for form in forms if isinstance(form, PackedTrees)]
+
+
+def check_same(run, written, model, samples):
+    """Check that a graph has the outputs of the operator, for several numbers of samples."""
+    operator = fuse(written.model, written.fused)
+    for part in (samples, samples[:5], samples[300:301]):
+        for found, expected in zip(run(model, part), run(operator, part), strict=True):
+            np.testing.assert_array_equal(found, expected)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -72,13 +80,29 @@ def test_sums_are_those_of_the_operator(run_onnx, model, samples, y, keys, dtype
         return
     (form,) = found
     assert form.keys == keys
-    operator, tables = fuse(written.model, written.fused), fuse(written.model, forms)
+    tables = fuse(written.model, forms)
     kinds = {node.op_type for node in tables.graph.node}
     assert "MatMulInteger" in kinds and "TreeEnsembleRegressor" not in kinds
-    for part in (samples, samples[:5], samples[300:301]):
-        expected, own = run_onnx(operator, part), run_onnx(tables, part)
-        for one, values in zip(own, expected, strict=True):
-            np.testing.assert_array_equal(one, values)
+    check_same(run_onnx, written, tables, samples)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(
+    "model, y",
+    [
+        (ExtraTreesRegressor(20, random_state=0), Y),
+        (RandomForestRegressor(20, random_state=0), np.column_stack([Y, -Y])),
+        (RandomForestClassifier(20, random_state=0), THREE),
+        (HistGradientBoostingClassifier(max_leaf_nodes=80, min_samples_leaf=2, **HISTOGRAM), THREE),
+    ],
+    ids=["regressor", "outputs", "shares", "rounds"],
+)
+def test_levels_have_the_sums_of_the_operator(run_onnx, model, y, dtype):
+    samples = MISSING.astype(dtype)
+    written = written_model(model.fit(samples[:300], y[:300]), dtype)
+    levels = fuse(written.model, by_levels(written.fused))
+    assert "TreeEnsembleRegressor" not in {node.op_type for node in levels.graph.node}
+    check_same(run_onnx, written, levels, samples)
 
 
 @pytest.mark.parametrize(

@@ -5,19 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
-from onnx import TensorProto
+from onnx import ModelProto, TensorProto
 
-from ...graphs import GraphBuilder
-from ..fusion import FusedForm
+from ...graphs import GraphBuilder, initializer_arrays
+from ..fusion import FusedForm, computes, replace_tensors
 from .nodes import FusedTrees
 
-__all__ = ["PackedTrees", "for_many", "samples_from"]
+__all__ = ["LevelTrees", "PackedTrees", "by_levels", "for_many", "opens_slowly", "samples_from"]
 
 #: Numbers of samples after which a graph with one key per tree, or several, has gained the time to write it.
 ONE_KEY, MORE_KEYS = 512, 2**14
-
+#: Nodes that onnxruntime takes more than about 10 ms to read.
+READ_SLOWLY = 20_000
 #: Bits of a key: one key per tree has up to ``MOST`` bits, several have ``BITS``.
 MOST, BITS = 8, 5
 #: Fewest trees, and most columns of the table of leaves.
@@ -40,12 +42,26 @@ def samples_from(forms: Iterable[FusedForm], n_threads: int) -> float:
     return np.inf if not keys else ONE_KEY if max(keys) == 1 else MORE_KEYS
 
 
+def by_levels(forms: Iterable[FusedForm]) -> list[FusedForm]:
+    """Return forms that keep the levels of the graph, whose session opens in a tenth of the time."""
+    return [_with(LevelTrees, form) if isinstance(form, FusedTrees) else form for form in forms]
+
+
+def opens_slowly(forms: Iterable[FusedForm]) -> bool:
+    """Return whether onnxruntime takes long to read the nodes of trees."""
+    return sum(len(form.nodes.is_leaf) for form in forms if isinstance(form, FusedTrees)) > READ_SLOWLY
+
+
+def _with(kind: type[TabledTrees], form: FusedTrees) -> Any:
+    return kind(**{name: getattr(form, name) for name in form.__dataclass_fields__})
+
+
 def _packed(form: FusedTrees, n_threads: int) -> FusedTrees:
     """Return the form with tables if they are faster."""
     n_trees = len(form.nodes.sizes)
     if not form.sums or n_trees < TREES or len(form.nodes.is_leaf) > NODES * n_trees:
         return form
-    found = PackedTrees(**{name: getattr(form, name) for name in form.__dataclass_fields__})
+    found: PackedTrees = _with(PackedTrees, form)
     is_slow = n_threads > 1 or form.nodes.threshold.dtype != np.float32  # with many operators
     if found.keys == 1 or (not is_slow and found.cost <= SHARE):
         return found
@@ -53,7 +69,52 @@ def _packed(form: FusedTrees, n_threads: int) -> FusedTrees:
 
 
 @dataclass(frozen=True)
-class PackedTrees(FusedTrees):
+class TabledTrees(FusedTrees):
+    """Trees whose leaves are looked up in tables, and added tree by tree, as the operator does."""
+
+    def _picked(self, op: GraphBuilder, values: np.ndarray) -> list[str]:
+        """Append the value of each reached leaf in each column, of shape (n_trees, n)."""
+        raise NotImplementedError
+
+    def _write_sums(self, op: GraphBuilder, arrays: dict[str, np.ndarray]) -> None:
+        values, n_trees = arrays[self.table], len(self.nodes.sizes)
+        values = values.reshape(len(values), -1).astype(self.nodes.threshold.dtype)
+        if values.shape[1] > COLUMNS:
+            super()._write_sums(op, arrays)
+            return
+        sums = []
+        for found in self._picked(op, values):
+            if self.n_scores > 1:
+                found = op.Reshape(found, [n_trees // self.n_scores, self.n_scores, -1])
+            sums.append(op.ReduceSum(found, [0], keepdims=int(self.n_scores == 1)))
+        total = op.Transpose(op.Concat(*sums, axis=0) if len(sums) > 1 else sums[0], perm=[1, 0])
+        if self.base:
+            total = op.Add(total, arrays[self.base].ravel().astype(values.dtype))
+        shape = [-1, *arrays[self.table].shape[1:]] if arrays[self.table].ndim > 1 else [-1, self.n_scores]
+        total = op.Cast(total, to=TensorProto.FLOAT) if values.dtype != np.float32 else total
+        op.node("Reshape", total, shape, outputs=[self.sums])
+
+
+@dataclass(frozen=True)
+class LevelTrees(TabledTrees):
+    """Trees whose leaves the levels of the graph reach."""
+
+    def apply(self, model: ModelProto) -> ModelProto:
+        if not computes(model, self.sums) or not computes(model, self.numbers):
+            return model
+        arrays = initializer_arrays(model, (self.table, self.base))
+        if arrays[self.table].dtype != np.float32:
+            return model
+        return replace_tensors(model, [self.sums], lambda op: self._write_sums(op, arrays))
+
+    def _picked(self, op: GraphBuilder, values: np.ndarray) -> list[str]:
+        numbers = op.Reshape(op.Transpose(self.numbers, perm=[1, 0]), [-1])
+        shape = [len(self.nodes.sizes), -1]
+        return [op.Reshape(op.GatherElements(own, numbers, axis=0), shape) for own in values.T]
+
+
+@dataclass(frozen=True)
+class PackedTrees(TabledTrees):
     """Trees as automata: comparisons of a tree, level by level, are the index of the next state in a table.
 
     Of all states, only those that samples can reach are in the tables; the last one has the values of leaves.
@@ -108,26 +169,9 @@ class PackedTrees(FusedTrees):
         own = COMPARISON * compared + BIT * n_bits + TABLE * (self.keys + 1)
         return own / (SPLIT * np.log2(np.mean(nodes.sizes) + 1))
 
-    def _write_sums(self, op: GraphBuilder, arrays: dict[str, np.ndarray]) -> None:
-        values, nodes = arrays[self.table], self.nodes
-        values = values.reshape(len(values), -1).astype(nodes.threshold.dtype)
-        if values.shape[1] > COLUMNS:
-            super()._write_sums(op, arrays)
-            return
+    def _picked(self, op: GraphBuilder, values: np.ndarray) -> list[str]:
         index, leaves = self._walk(op)
-        n_trees, sums = len(nodes.sizes), []
-        for column in values.T:
-            found = op.GatherElements(column[leaves], index, axis=1)
-            if self.n_scores > 1:
-                found = op.Reshape(found, [n_trees // self.n_scores, self.n_scores, -1])
-            # one tree after the other, as TreeEnsemble adds them
-            sums.append(op.ReduceSum(found, [0], keepdims=int(self.n_scores == 1)))
-        total = op.Transpose(op.Concat(*sums, axis=0) if len(sums) > 1 else sums[0], perm=[1, 0])
-        if self.base:
-            total = op.Add(total, arrays[self.base].ravel().astype(values.dtype))
-        shape = [-1, *arrays[self.table].shape[1:]] if arrays[self.table].ndim > 1 else [-1, self.n_scores]
-        total = op.Cast(total, to=TensorProto.FLOAT) if values.dtype != np.float32 else total
-        op.node("Reshape", total, shape, outputs=[self.sums])
+        return [op.GatherElements(column[leaves], index, axis=1) for column in values.T]
 
     def _walk(self, op: GraphBuilder) -> tuple[str, np.ndarray]:
         """Append the index of the reached leaf of each tree in a table, which is returned, too."""
