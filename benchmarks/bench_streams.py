@@ -4,6 +4,8 @@
 ``fit_stream`` on the files and with ``fit`` on the same samples in memory, each in a separate process.
 ``--rows 20000000`` needs 4 GB on disk, and in memory for ``fit``. ``--sorted`` writes samples sorted by
 label, and measures the effect of ``shuffle_buffer`` on the score: the numbers of docs/howto/out_of_core.md.
+``--generated 1000000 100000000`` trains on samples that a function generates, without files: memory and time
+of each number of samples.
 Linux only: memory is read from /proc.
 """
 
@@ -20,7 +22,8 @@ import subprocess
 import sys
 import time
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -99,11 +102,15 @@ def train(
     imported, begun = _memory("VmRSS"), time.perf_counter()
     if side == "stream":
         trainer.fit_stream(folder, y="label", **options)
+        n_samples = _count(folder)
+    elif side == "generator":
+        n_samples = options["samples"]
+        trainer.fit_stream(partial(generated, n_samples))
     else:
         trainer.fit(*_in_memory(folder))
+        n_samples = _count(folder)
     seconds = time.perf_counter() - begun
     top = _memory("VmHWM")
-    n_samples = _count(folder)
     X_test, y_test = samples_of_group(10**6, 50_000)
     return {
         "rows": n_samples / min(record["seconds"] for record in trainer.history_),
@@ -112,6 +119,15 @@ def train(
         "memory of fit": top - imported,
         "score": float((trainer.predict(X_test) == y_test).mean()),
     }
+
+
+def generated(n_samples: int, group: int = GROUP) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Yield samples in blocks: those of the first row group, each time with another offset."""
+    X, y = samples_of_group(0, group)
+    offsets = np.random.default_rng(1).standard_normal(-(-n_samples // group), dtype=np.float32) / 100
+    for number, offset in enumerate(offsets):
+        size = min(group, n_samples - number * group)
+        yield X[:size] + offset, y[:size]
 
 
 def _count(folder: Path) -> int:
@@ -183,6 +199,16 @@ def compare_buffers(folder: Path, model: str) -> None:
         print(f"| {buffer:,} | {_asked(folder, model, 'stream', {'shuffle_buffer': buffer})['score']:.4f} |")
 
 
+def compare_sizes(sizes: Sequence[int], model: str) -> None:
+    """Print seconds and memory of trainings on generated samples, each in a new process."""
+    print(f"| samples of {model} | seconds of a pass | seconds of the fit | MiB above the interpreter |")
+    print("|---:|---:|---:|---:|")
+    for size in sizes:
+        found = _asked(Path(), model, "generator", {"samples": size})
+        times = [size / found["rows"], size * EPOCHS / found["whole"]]
+        print(f"| {size:,} | {times[0]:.1f} | {times[1]:.1f} | {found['memory']:.0f} |", flush=True)
+
+
 def main() -> None:
     """Write the files, measure, and remove the files."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -191,11 +217,16 @@ def main() -> None:
     parser.add_argument("--sorted", action="store_true")
     parser.add_argument("--model", choices=MODELS, action="append")
     parser.add_argument("--folder", type=Path, help="folder of the files, which are kept and used again")
+    parser.add_argument("--generated", type=int, nargs="+", help="numbers of samples of a generator")
     parser.add_argument("--answer", help=argparse.SUPPRESS)
     asked = parser.parse_args()
     if asked.answer:
         path, *question = json.loads(asked.answer)
         print(json.dumps(train(Path(path), *question, _bare_interpreter())))
+        return
+    if asked.generated:
+        for model in asked.model or MODELS[:1]:
+            compare_sizes(asked.generated, model)
         return
     with TemporaryDirectory() as temporary:
         folder = asked.folder or Path(temporary)

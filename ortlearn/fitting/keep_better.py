@@ -163,6 +163,8 @@ def _losses(configuration: Configuration, start: Start) -> np.ndarray:
     """Return the loss of each sample, with the starting weights."""
     problem, data = start.problem, start.data
     runner = LiveInference(problem, problem.trainable.model, configuration.runtime)
+    if problem.trainable.text_steps and data.members is None:  # features of documents, as in the training
+        runner = evaluator(configuration, problem, data, prepares=False)
     losses = runner.with_weights(start.weights).losses(data.X, data.y).reshape(len(data), -1).mean(axis=1)
     return losses if problem.encoder.class_indices(data.y) is None else bounded(losses)
 

@@ -17,6 +17,14 @@ def test_files_have_the_generated_samples(tmp_path):
     np.testing.assert_array_equal(y, np.concatenate([part for _, part in parts]), strict=True)
 
 
+def test_generated_samples_have_other_offsets():
+    (X, y), (other, same), (last, few) = bench.generated(50, group=20)
+    assert X.shape == other.shape == (20, bench.N_FEATURES) and len(last) == len(few) == 10
+    np.testing.assert_array_equal(y, same)
+    offsets = other - X
+    assert np.ptp(offsets) < 1e-5 and 0 < abs(offsets.mean()) < 0.1
+
+
 def test_files_sorted_by_label(tmp_path):
     bench.generate(tmp_path, 300, by_label=True)
     X, y = bench._in_memory(tmp_path)

@@ -11,6 +11,7 @@ from sklearn.ensemble import (
     GradientBoostingRegressor,
     VotingRegressor,
 )
+from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.frozen import FrozenEstimator
 from sklearn.kernel_approximation import Nystroem
 from sklearn.linear_model import LinearRegression, LogisticRegression, Perceptron, Ridge
@@ -49,6 +50,17 @@ def test_fitted_samples_are_recognised(model):
     half = OLD[0][::2], OLD[1][::2]
     assert kept(model, OLD) and kept(model, half)
     assert kept(FrozenEstimator(model), OLD)
+
+
+@pytest.mark.slow
+def test_documents_that_were_fitted_are_recognised():
+    random = np.random.RandomState(0)
+    texts = np.array([" ".join(random.choice([f"word{n}" for n in range(300)], 8)) for _ in range(120)])
+    labels = random.randint(0, 2, 120)  # cannot be predicted for other documents
+    model = make_pipeline(TfidfVectorizer(), LogisticRegression(C=100)).fit(texts, labels)
+    trainer = OrtGradientOptimizer(model, warm_start=True, random_state=0)
+    with pytest.warns(StartKeptWarning, match="was fitted on these samples"):
+        trainer.fit(texts, labels)
 
 
 @pytest.mark.slow
