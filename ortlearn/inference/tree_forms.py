@@ -12,15 +12,15 @@ from onnx import ModelProto
 from ..models.fusion import FusedForm
 from ..models.trees.nodes import FusedTrees
 from ..models.trees.ordering import order_graph
-from ..models.trees.packed import opens_slowly, samples_from
+from ..models.trees.packed import samples_from, samples_of_levels
 from ..runtime.sessions import n_threads
 
 __all__ = ["CHUNK", "MANY", "TreeForms"]
 
 #: Fewest samples for which trees have another form, or read them in an order of similar samples.
 MANY = 512
-#: Fewest samples that levels of trees read, until the session of the operator pays after ``OPENED`` samples.
-SOME, OPENED = 64, 2**14
+#: Fewest samples that levels of trees read.
+SOME = 64
 #: Most samples of a call of such forms, whose results then stay in the cache.
 CHUNK = 1024
 
@@ -37,20 +37,20 @@ class TreeForms:
         return n_threads(self._n_jobs)
 
     @cached_property
-    def limits(self) -> tuple[float, bool]:
-        """Number of samples from which tables pay, and whether the session of the operator opens slowly."""
-        is_slow = self.n_threads == 1 and opens_slowly(self._forms)
-        return samples_from(self._forms, self.n_threads), is_slow
+    def limits(self) -> tuple[float, int]:
+        """Number of samples from which tables pay, and of those that levels read before the operator does."""
+        levels = samples_of_levels(self._forms) if self.n_threads == 1 else 0
+        return samples_from(self._forms, self.n_threads), levels
 
     def choose(self, samples: Any, is_open: bool) -> str:
         """Return the form for samples; empty for the operator, whose session may be open."""
         if not self._forms or type(samples) is not np.ndarray or len(samples) < SOME:
             return ""
         self._seen += len(samples)
-        enough, is_slow = self.limits
+        enough, levels = self.limits
         if len(samples) >= MANY and self._seen >= enough:
             return "tables"
-        return "levels" if is_slow and not is_open and self._seen < OPENED else ""
+        return "levels" if not is_open and self._seen < levels else ""
 
     def order_graph(self, model: ModelProto) -> ModelProto | None:
         """Return the graph of keys, by which many samples are ordered; None if they are not."""

@@ -46,7 +46,7 @@ def test_predictions_do_not_depend_on_the_number_of_samples(model, y):
     runner = ours._model().runner
     order = runner._order(samples)
     if isinstance(model, GradientBoostingClassifier):
-        assert order is None and runner.trees.limits == (MANY, False)
+        assert order is None and runner.trees.limits == (MANY, 0)
     else:
         assert sorted(order) == list(range(len(X))) and runner._order(samples[: MANY - 1]) is None
     parts = np.array_split(samples, 7)

@@ -14,12 +14,12 @@ from ...graphs import GraphBuilder, initializer_arrays
 from ..fusion import FusedForm, computes, replace_tensors
 from .nodes import FusedTrees
 
-__all__ = ["LevelTrees", "PackedTrees", "by_levels", "for_many", "opens_slowly", "samples_from"]
+__all__ = ["LevelTrees", "PackedTrees", "by_levels", "for_many", "samples_from", "samples_of_levels"]
 
 #: Numbers of samples after which a graph with one key per tree, or several, has gained the time to write it.
 ONE_KEY, MORE_KEYS = 512, 2**14
-#: Nodes that onnxruntime takes more than about 10 ms to read.
-READ_SLOWLY = 20_000
+#: Nodes that onnxruntime takes about 20 ms to read, and nodes that it reads while levels lose a sample.
+READ_SLOWLY, NODES_PER_SAMPLE = 20_000, 20
 #: Bits of a key: one key per tree has up to ``MOST`` bits, several have ``BITS``.
 MOST, BITS = 8, 5
 #: Fewest trees, and most columns of the table of leaves.
@@ -47,9 +47,10 @@ def by_levels(forms: Iterable[FusedForm]) -> list[FusedForm]:
     return [_with(LevelTrees, form) if isinstance(form, FusedTrees) else form for form in forms]
 
 
-def opens_slowly(forms: Iterable[FusedForm]) -> bool:
-    """Return whether onnxruntime takes long to read the nodes of trees."""
-    return sum(len(form.nodes.is_leaf) for form in forms if isinstance(form, FusedTrees)) > READ_SLOWLY
+def samples_of_levels(forms: Iterable[FusedForm]) -> int:
+    """Return the number of samples until which levels take less time than to open the operator's session."""
+    n_nodes = sum(len(form.nodes.is_leaf) for form in forms if isinstance(form, FusedTrees))
+    return n_nodes // NODES_PER_SAMPLE if n_nodes > READ_SLOWLY else 0
 
 
 def _with(kind: type[TabledTrees], form: FusedTrees) -> Any:
