@@ -189,10 +189,10 @@ REASONS = """Known reasons:
 - *CategoricalNB*: new samples have categories that the model, and scikit-learn, do not know.
 - *engel*, half of the cases that lose on new samples: 52 new samples, and few large incomes decide R2. The
   same splits lower all linear models.
-- *iris*: 33 new samples; in the worst split LinearSVC falls from 0.92 to 0.74, and so does its
-  refit on them.
+- *iris*, a quarter of them: 33 new samples.
 
-Warm starts were measured with one standard error; now they [require 1.25](decisions/warm-starts.md)."""
+Of fits on new samples, those that had changed the model under an earlier rule were measured again, and all of
+bagging and single trees."""
 
 
 def _table(results: list[Result]) -> str:

@@ -62,6 +62,7 @@ class LossDerivatives:
             )
         self.loss, self.n_scores, self.dtype = loss, n_scores, np.dtype(dtype)
         self.predicts_labels = predicts_labels(loss)
+        self.may_predict_labels = "regression" in loss.tasks and loss.link == "identity" and n_scores == 1
         self._by_class = n_scores > 1 and bool(loss.tasks & {"classification"})
         self.integer_labels = n_scores > 1 and loss.integer_labels
         self._n_jobs = n_jobs
@@ -86,21 +87,22 @@ class LossDerivatives:
         Where a second derivative is not positive, since the loss is linear or not convex, the curvature of a
         score f that predicts the label y is the slope of the gradient between f and its mirror image
         ``2 y - f``: that of the parabola that touches a symmetric loss at f and lies above it (Hunter, D. R.
-        and Lange, K., "A tutorial on MM algorithms", The American Statistician 58 (2004), 30-37). Other
-        scores, of classes and logarithms, are not compared with labels: their largest step is
-        :data:`LARGEST_STEP`, or one if the loss has kinks.
+        and Lange, K., "A tutorial on MM algorithms", The American Statistician 58 (2004), 30-37). Where it is
+        positive, but small, it is increased, so that no step ends beyond the mirror image. Other scores, of
+        classes and logarithms, are not compared with labels: their largest step is :data:`LARGEST_STEP`, or
+        one if the loss has kinks.
         """
         if self._samples is not None:
             first, second = self._run("curvature", labels, scores)
             return first, second
         first, second = self.gradient_hessian(labels, scores)
-        slopes = np.abs(first) / self._largest_step
+        slopes, away = np.abs(first) / self._largest_step, np.reshape(labels, scores.shape) - scores
+        distance = np.abs(away)
+        np.maximum(distance, NEAREST * distance.mean() + np.finfo(np.float32).tiny, out=distance)
         if self.predicts_labels:
-            distance = np.reshape(labels, scores.shape) - scores
-            rise = np.abs(self.gradient(labels, scores + 2 * distance) - first) / 2
-            np.abs(distance, out=distance)
-            slopes = rise / np.maximum(distance, NEAREST * distance.mean() + np.finfo(np.float32).tiny)
-        return first, np.where(second > 0, second, slopes)
+            slopes = np.abs(self.gradient(labels, scores + 2 * away) - first) / (2 * distance)
+        least = np.abs(first) / (2 * distance) if self.may_predict_labels else 0.0
+        return first, np.maximum(np.where(second > 0, second, slopes), least)
 
     @property
     def _largest_step(self) -> float:
@@ -115,7 +117,8 @@ class LossDerivatives:
         losses = prune(with_fields(losses, output=[losses.graph.output[0]]))
         try:
             found = SampleDerivatives(
-                losses, self.n_scores, self.dtype, self.predicts_labels, self._largest_step, self._n_jobs
+                *(losses, self.n_scores, self.dtype, (self.predicts_labels, self.may_predict_labels)),
+                *(self._largest_step, self._n_jobs),
             )
             found.curvatures  # noqa: B018 - reads all graphs
             return found

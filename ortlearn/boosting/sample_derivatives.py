@@ -40,7 +40,8 @@ class SampleDerivatives:
     """Runs the graphs of a loss, its gradient, and its second derivative or curvature.
 
     The graph of the losses, its only output, reads labels and scores. Scores that predict no labels take
-    steps of at most ``largest_step``. Other operators, such as sums over samples, raise UnreadGraphError.
+    steps of at most ``largest_step``; ``predicts_labels`` says whether they do, and whether they may. Other
+    operators, such as sums over samples, raise UnreadGraphError.
     """
 
     def __init__(
@@ -48,7 +49,7 @@ class SampleDerivatives:
         losses: ModelProto,
         n_scores: int,
         dtype: Any,
-        predicts_labels: bool,
+        predicts_labels: tuple[bool, bool],
         largest_step: float,
         n_jobs: int | None,
     ):
@@ -57,7 +58,8 @@ class SampleDerivatives:
         is_matrix = len(losses.graph.input[0].type.tensor_type.shape.dim) > 1
         self.labels = [f"{TARGET}_{column}" for column in range(n_scores if is_matrix else 1)]
         self.scores = [f"{score}_{column}" for column in range(n_scores)]
-        self._mirrors, self._largest_step = predicts_labels and n_scores == 1, largest_step
+        self._mirrors, self._may_mirror = (known and n_scores == 1 for known in predicts_labels)
+        self._largest_step = largest_step
         self._graph = SampleGraph(dtype, (*self.labels, *self.scores), LARGEST if n_scores > 1 else "")
         values = {label: _forms(self.labels), score: _forms(self.scores)}
         (found,) = self._graph.read(with_softplus(losses), values).values()
@@ -75,7 +77,7 @@ class SampleDerivatives:
         sources = {name: labels[:, column] for column, name in enumerate(self.labels)}
         sources |= {name: scores[:, column] for column, name in enumerate(self.scores)}
         results = [array[:, column] for array in found for column in range(array.shape[1])]
-        tried = "hessian" if kind == "curvature" else kind
+        tried = "hessian" if kind == "curvature" and not self._limits_steps else kind
         call, size = self._call(tried, sources, results)
         start = 0
         while start < n:
@@ -150,7 +152,7 @@ class SampleDerivatives:
         """The second derivative where it is positive, and a slope elsewhere, by score."""
         algebra = self._graph.algebra
         if self._mirrors:
-            slopes = [self._secant()]
+            slopes = [algebra.divide(algebra.result("Abs", self._rise()), self._distance())]
         else:
             slopes = [algebra.result("Abs", first).scaled(1 / self._largest_step) for first in self._firsts]
         found = []
@@ -162,18 +164,33 @@ class SampleDerivatives:
                 continue
             rest = algebra.multiply(algebra.add(Form((), 1.0), positive.scaled(-1)), slope)
             found.append(algebra.add(algebra.multiply(positive, second), rest))
-        return found
+        if not self._limits_steps:
+            return found
+        least = algebra.divide(algebra.result("Abs", self._firsts[0]), self._distance().scaled(2))
+        return [algebra.result("Max", *found, least)]
 
-    def _secant(self) -> Form:
-        """Return the slope of the gradient between a score and its mirror image."""
+    @cached_property
+    def _limits_steps(self) -> bool:
+        """Whether second derivatives may be so small that a step ends beyond the mirror image of a score."""
+        if not self._may_mirror or not self._seconds[0].terms:
+            return False
+        algebra, (second,) = self._graph.algebra, self._seconds
+        return algebra.split(second)[1] != algebra.is_positive(second)
+
+    def _distance(self) -> Form:
+        """Return the distance between label and score, at least a share of its mean."""
         algebra, (label,), (score,) = self._graph.algebra, self.labels, self.scores
-        mirrored = Form(tuple(sorted([(label, 2.0), (score, -1.0)])))
-        other = self._derivatives(self._losses, [score], {score: (mirrored,)})[0]
-        rise = algebra.add(self._firsts[0], other.scaled(-1)).scaled(0.5)
         distance = algebra.result("Abs", Form(tuple(sorted([(label, 1.0), (score, -1.0)]))))
         mean = Form(((algebra.node("ReduceMean", algebra.tensor(distance), keepdims=0), NEAREST),))
         nearest = algebra.add(mean, Form((), float(np.finfo(np.float32).tiny)))
-        return algebra.divide(algebra.result("Abs", rise), algebra.result("Max", distance, nearest))
+        return algebra.result("Max", distance, nearest)
+
+    def _rise(self) -> Form:
+        """Return half of the rise of the gradient between a score and its mirror image."""
+        (label,), (score,) = self.labels, self.scores
+        mirrored = Form(tuple(sorted([(label, 2.0), (score, -1.0)])))
+        other = self._derivatives(self._losses, [score], {score: (mirrored,)})[0]
+        return self._graph.algebra.add(self._firsts[0], other.scaled(-1)).scaled(0.5)
 
     def _derivatives(
         self, form: Form, scores: list[str], values: Mapping[str, Values] | None = None

@@ -52,9 +52,8 @@ def _check_named_sizes(arrays: Mapping[str, np.ndarray], schema: InputSchema) ->
 
 def _read(X: Any, item: Input, schema: InputSchema) -> np.ndarray:
     values = np.asarray(X) if item.column is None else column_values(X, item.column)
-    categories = schema.categories.get(item.column)
-    if categories is not None:
-        _check_categories(values, item.column, categories)
+    if item.column in schema.categories:
+        _check_categories(values, item.column, schema)
     label = "X" if item.column is None else f"Column {item.column!r} of X"
     missing = missing_samples(values.ravel()) if item.column in schema.documents else np.empty(0)
     if missing.size:
@@ -121,13 +120,14 @@ def _as_integers(values: np.ndarray, dtype: np.dtype, label: str) -> np.ndarray:
 
 def check_categories(matrix: Any, schema: InputSchema) -> None:
     """Raise a ValueError if a matrix has categories that an encoder or a model rejects."""
-    for column, categories in schema.categories.items():
+    for column in schema.categories:
         values = matrix[:, [column]].toarray() if hasattr(matrix, "toarray") else matrix[:, column]
-        _check_categories(values, column, categories)
+        _check_categories(values, column, schema)
 
 
-def _check_categories(values: np.ndarray, column: Hashable | None, categories: frozenset) -> None:
-    found = set(values.ravel().tolist())
+def _check_categories(values: np.ndarray, column: Hashable | None, schema: InputSchema) -> None:
+    categories = schema.categories[column]
+    found = set((np.trunc(values) if column in schema.whole else values).ravel().tolist())
     if values.dtype == np.float32:  # the graph rounds categories
         numbers = [value for value in categories if isinstance(value, float)]
         categories = categories.union(np.array(numbers, dtype=np.float32).tolist())

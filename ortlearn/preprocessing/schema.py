@@ -47,6 +47,7 @@ class InputSchema:
     n_features: int | None = None  # columns of X, including unused ones; None if unknown
     by_name: bool = False  # whether columns are found by name, in any order
     documents: frozenset[Hashable | None] = frozenset()  # columns of vectorizers, which reject missing values
+    whole: frozenset[Hashable] = frozenset()  # columns whose values are truncated to categories
 
     @property
     def is_matrix(self) -> bool:
@@ -148,14 +149,16 @@ def input_schema(X: Any, estimator: Any, dtype: Any = np.float32) -> InputSchema
     if by_name:
         check_has_columns(X, sorted({keys[reader.position] for reader in readers}, key=str))
     categories = _categories(readers, keys)
+    whole = frozenset(keys[reader.position] for reader in readers if hasattr(reader.step, "n_categories_"))
     if not by_name and _are_numbers(X, keys, readers, dtype):
         by_position: dict[Hashable, frozenset] = {keys.index(k): v for k, v in categories.items()}
-        return replace(matrix_schema(len(keys), dtype), categories=by_position)
+        found = matrix_schema(len(keys), dtype)
+        return replace(found, categories=by_position, whole=frozenset(map(keys.index, whole)))
     if not is_frame(X) and X.dtype.kind in "UT":
         return matrix_schema(len(keys), object)
     documents = frozenset(keys[reader.position] for reader in readers if reader.vectorizes)
     inputs = _inputs_of_columns(X, keys, readers, dtype)
-    return InputSchema(inputs, categories, len(keys), by_name, documents)
+    return InputSchema(inputs, categories, len(keys), by_name, documents, whole)
 
 
 def _inputs_of_columns(

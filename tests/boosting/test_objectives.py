@@ -63,6 +63,18 @@ def test_expressions_and_several_classes():
     np.testing.assert_allclose(hessian, shares * (1 - shares), atol=1e-6)
 
 
+def test_a_second_derivative_that_vanishes_far_from_labels_does_not_enlarge_steps():
+    log_cosh = "expression: abs(label - score) + log(1 + exp(-2 * abs(label - score)))"
+    labels = np.array([0.5, 3.0, -30.0])
+    gradient, curvature = as_objective(log_cosh)(labels, np.zeros(3))
+    np.testing.assert_allclose(gradient, np.tanh(-labels), atol=1e-6)
+    assert curvature[0] == pytest.approx(1 / np.cosh(0.5) ** 2, rel=1e-5)  # the second derivative
+    assert (np.abs(gradient) <= 2 * np.abs(labels) * curvature * (1 + 1e-6)).all()
+    samples, y = X[:400], np.exp(Y[:400] / 5)
+    model = LGBMRegressor(objective=as_objective(log_cosh), **SMALL).fit(samples, y)
+    assert np.abs(model.predict(samples) - y).mean() < 0.8 * np.abs(np.median(y) - y).mean()
+
+
 @pytest.mark.parametrize("package", ["lightgbm", "xgboost"])
 @pytest.mark.parametrize(
     "name, n_scores", [("squared_error", 1), ("log_loss", 1), ("huber", 1), ("log_loss", 3)]

@@ -10,6 +10,7 @@ import pytest
 import scipy.sparse
 from sklearn.base import clone
 from sklearn.compose import make_column_transformer
+from sklearn.datasets import load_iris
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
@@ -25,6 +26,7 @@ from sklearn.preprocessing import (
 )
 from sklearn.svm import LinearSVC
 
+from ortlearn import OrtGradientOptimizer
 from ortlearn.inference.sample_chunks import SAMPLES_OF_COLUMNS
 from ortlearn.saving.public import load, save
 from tests.estimators.mixed_frames import N_SAMPLES, columns, small_step
@@ -177,6 +179,16 @@ def test_unknown_categories_of_a_model_are_named(optimizer, columns, category, t
             model.predict(new)
         with pytest.raises(ValueError, match="in column 2"):
             model.partial_fit(new, X[:, 0] > 0)
+
+
+def test_fractions_of_categories_are_truncated_as_in_scikit_learn(tmp_path):
+    X, y = load_iris(return_X_y=True)
+    model = CategoricalNB().fit(X, y)
+    trained = OrtGradientOptimizer(model, warm_start=True, keep_better=False, random_state=0).fit(X, y)
+    save(trained, tmp_path / "trained")
+    for own in (trained, load(tmp_path / "trained")):
+        assert own.score(X, y) > model.score(X, y) - 0.02
+        np.testing.assert_array_equal(own.predict(X), own.predict(np.trunc(X)))
 
 
 def test_invalid_columns(optimizer, pipeline, people, unchanged):
