@@ -137,16 +137,17 @@ def _shown(y: Any, predictions: Predictions, classes: np.ndarray | None) -> Metr
 
 def label_columns(y: Any, classes: np.ndarray | None) -> np.ndarray:
     """Return labels as columns of floats, one per class if there are classes."""
-    values = np.asarray(y)
-    found = values.reshape(len(values), -1)
+    found = np.asarray(y).reshape(len(y), -1)
     if classes is None:
         return found.astype(np.float64)
-    found = (found == classes).astype(np.float64)
-    if not found.any(axis=1).all():
+    columns = (found == classes).astype(np.float64)
+    unknown = list(dict.fromkeys(found[~columns.any(axis=1)].ravel().tolist()))
+    if unknown:
         raise ValueError(
-            f"y has labels that are not classes of the model: {np.asarray(classes).tolist()[:12]}."
+            f"y has labels that are not classes of the model: {unknown[:12]}; its classes are "
+            f"{np.asarray(classes).tolist()[:12]}."
         )
-    return found
+    return columns
 
 
 def as_file(model: Any, X: Any, fused: bool = False) -> tuple[ModelProto, Any]:
