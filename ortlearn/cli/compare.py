@@ -116,7 +116,7 @@ def _compare(options: argparse.Namespace) -> Comparison:
             f"{old.path} is for {old.task} and {new.path} for {new.task}. Compare models of the same task."
         )
     parts = TableParts(options.data, by=options.by, used=used_columns(old, new), **column_options(options))
-    samples = scored_samples(parts, (old, new), options.label)
+    samples = scored_samples(parts, (old, new))
     first, second = samples.predictions
     return Comparison((old, new), samples, _changes(old, first, second, options.tolerance))
 

@@ -75,7 +75,7 @@ def run(options: argparse.Namespace) -> dict:
     samples, n_seen = drawn(options, options.data)
     X, y = model.features(samples), None
     if samples.labels is not None:
-        y = match_labels(samples.labels, model, options.label)
+        y = match_labels(samples, model)
     common = {"held_out": options.held_out, "random_state": options.random_state}
     source, steps = model.source, list[dict[str, Any]]()
     with explain_values(samples, model.column_names):

@@ -31,7 +31,7 @@ def run(options: argparse.Namespace) -> dict:
         raise ValueError("scores need labels. Name their column with --label COLUMN.")
     model = load_model(options.model, options.trust)
     parts = TableParts(options.data, used=used_columns(model), **column_options(options))
-    samples = scored_samples(parts, [model], options.label)
+    samples = scored_samples(parts, [model])
     return {
         "model": options.model,
         "data": options.data,

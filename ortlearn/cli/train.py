@@ -204,7 +204,7 @@ def _scores(model: Model, test: Table | TableParts | None, label: str | None) ->
     """Return the scores on test samples; None if there are none or the model is not fitted."""
     if test is None or label is None or model.task is None or not getattr(model, "is_fitted", True):
         return None
-    return scored_samples([test] if isinstance(test, Table) else test, [model], label).scores(model)
+    return scored_samples([test] if isinstance(test, Table) else test, [model]).scores(model)
 
 
 def _fit(trainer: Any, model: Model, samples: Table | TableParts, options: argparse.Namespace) -> None:
@@ -215,25 +215,25 @@ def _fit(trainer: Any, model: Model, samples: Table | TableParts, options: argpa
             warnings.simplefilter("error", FallbackWarning)
         try:
             if isinstance(samples, Table):
-                trainer.fit(*_of_table(samples, model, options.label), sample_weight=samples.weights)
+                trainer.fit(*_of_table(samples, model), sample_weight=samples.weights)
             else:
-                trainer.fit_stream(lambda: _batches(samples, model, options.label))
+                trainer.fit_stream(lambda: _batches(samples, model))
         except FallbackWarning as warning:
             raise ConversionError(f"{warning} Write a {SKOPS} file, which has all steps.") from warning
 
 
-def _of_table(samples: Table, model: Model, label: str | None) -> tuple[Any, Any]:
+def _of_table(samples: Table, model: Model) -> tuple[Any, Any]:
     """Return X and y of a table."""
-    labels = None if samples.labels is None else match_labels(samples.labels, model, label)
+    labels = None if samples.labels is None else match_labels(samples, model)
     return model.features(samples), labels
 
 
-def _batches(samples: TableParts, model: Model, label: str | None) -> Iterator[tuple]:
+def _batches(samples: TableParts, model: Model) -> Iterator[tuple]:
     """Yield X, y and weights of each part."""
     for part in samples:
         weights = () if part.weights is None else (part.weights,)
         with explain_values(part, model.column_names):
-            yield (*_of_table(part, model, label), *weights)
+            yield (*_of_table(part, model), *weights)
 
 
 def _content(trainer: Any, model: Model, suffix: str) -> bytes:

@@ -28,6 +28,8 @@ class Table:
     groups: np.ndarray | None = None
     #: Features of all rows of the file; None if these are all.
     whole: Any = None
+    #: Column of the labels.
+    label: str = "y"
 
     def __len__(self) -> int:
         return len(self.features)
@@ -53,9 +55,8 @@ class Table:
         for name in ("labels", "weights", "groups"):
             values = [getattr(table, name) for table in tables]
             parts[name] = None if values[0] is None else np.concatenate(values)
-        return Table(
-            tables[0].name, pd.concat([table.features for table in tables], ignore_index=True), **parts
-        )
+        features = pd.concat([table.features for table in tables], ignore_index=True)
+        return replace(tables[0], features=features, whole=None, **parts)
 
     def take(self, indices: np.ndarray) -> Table:
         """Return some samples."""
@@ -180,6 +181,7 @@ def _table(
         None if label is None else _labels(frame[label], label, path),
         None if weights is None else _weights(frame[weights], weights, path),
         None if by is None else _texts(frame[by]),
+        label=label or "y",
     )
 
 

@@ -33,6 +33,8 @@ def load_model(path: str, trusted: Sequence[str] = ()) -> Model:
         )
     if is_saved(path):
         return _load_saved(path, trusted)
+    if not suffix and not os.path.exists(path):
+        raise FileNotFoundError(2, "No such file or folder", path)
     if suffix not in (ONNX, SKOPS, SAVED):
         raise ValueError(
             f"{path}: a model must be an {ONNX}, {SKOPS} or {SAVED} file, or the folder of a saved estimator."

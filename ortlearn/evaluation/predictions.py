@@ -136,11 +136,12 @@ def check_numbers(table: Table, frame: Any) -> None:
         raise refused_values(table.name, values, "") or texts_for_numbers(table.name, values, names)
 
 
-def match_labels(labels: np.ndarray, model: Model, name: str | None) -> np.ndarray:
-    """Return labels of a file as classes of the model, or as numbers for regression.
+def match_labels(table: Table, model: Model) -> np.ndarray:
+    """Return the labels of a table as classes of the model, or as numbers for regression.
 
     A label of the file matches the class with the same text: 1, 1.0 and "1" are the same.
     """
+    labels, name = np.asarray(table.labels), f"column {table.label!r} of {table.name}"
     if model.task == "regression":
         return _numbers(labels, name)
     if model.task is None or model.classes is None:
@@ -150,7 +151,7 @@ def match_labels(labels: np.ndarray, model: Model, name: str | None) -> np.ndarr
     unknown = sorted({text for text in texts if text not in known})
     if unknown:
         raise ValueError(
-            f"column {name!r} has labels that are not classes of the model: {shown(unknown)}; "
+            f"{name} has labels that are not classes of the model: {shown(unknown)}; "
             f"its classes are {shown(model.classes.tolist())}."
         )
     return np.array([known[text] for text in texts], dtype=model.classes.dtype)
@@ -165,11 +166,11 @@ def _written(value: Any) -> str:
     return {"True": "1", "False": "0"}.get(str(value), str(value))
 
 
-def _numbers(labels: np.ndarray, name: str | None) -> np.ndarray:
+def _numbers(labels: np.ndarray, name: str) -> np.ndarray:
     try:
         numbers = labels.astype(float)
     except (TypeError, ValueError, OverflowError) as error:
-        raise ValueError(f"column {name!r} has texts, and the model predicts numbers: {error}.") from error
+        raise ValueError(f"{name} has texts, and the model predicts numbers: {error}.") from error
     if not np.isfinite(numbers).all():
-        raise ValueError(f"column {name!r} has labels that are not finite.")
+        raise ValueError(f"{name} has labels that are not finite.")
     return numbers

@@ -32,15 +32,15 @@ class ScoredSamples:
         return scores_of(model_metrics(model, self.labels, self.predictions[0]), self.weights)
 
 
-def scored_samples(parts: Iterable[Table], models: Sequence[Model], label: str | None) -> ScoredSamples:
-    """Return the predictions of models; ``label`` names the column of labels in errors."""
+def scored_samples(parts: Iterable[Table], models: Sequence[Model]) -> ScoredSamples:
+    """Return the predictions of models."""
     labels, weights, groups, known = [], [], [], {}  # type: ignore[var-annotated]
     predictions: list[list[Predictions]] = [[] for _ in models]
     for part in parts:
         if part.labels is not None:
-            labels.append(match_labels(part.labels, models[0], label))
+            labels.append(match_labels(part, models[0]))
             for model in models[1:]:
-                if labels[-1].tolist() != match_labels(part.labels, model, label).tolist():
+                if labels[-1].tolist() != match_labels(part, model).tolist():
                     paths = f"{models[0].path} and {model.path}"
                     raise ValueError(f"{paths} differ in the type of their classes.")
         weights.append(part.weight_per_sample)

@@ -102,11 +102,11 @@ def refused_values(name: str, frame: Any, error: str) -> ValueError | None:
             f"{name} has values that are neither numbers nor text in the columns {shown(kinds)} ({column!r} "
             f"has {kind}): leave them out with --drop, or convert them."
         )
-    if ABOUT_GAPS in error:
-        columns = shown(frame.columns[frame.isna().any()])
+    gaps = frame.columns[frame.isna().any()]
+    if ABOUT_GAPS in error and len(gaps):
         return ValueError(
-            f"{name} has empty cells in the columns {columns}, and the model does not accept missing values: "
-            "fill the cells, or remove their rows."
+            f"{name} has empty cells in the columns {shown(gaps)}, and the model does not accept missing "
+            "values: fill the cells, or remove their rows."
         )
     if ABOUT_INFINITY in error:
         numbers = frame.select_dtypes("number")

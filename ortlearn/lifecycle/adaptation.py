@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import ExitStack, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from sklearn.exceptions import NotFittedError
 
 from ..evaluation.data_files import Table
 from ..evaluation.metrics import model_metrics, scores_of
-from ..evaluation.predictions import Model
+from ..evaluation.predictions import Model, explain_values
 from ..exceptions import OrtlearnError
 from .drift import drifts_of, prediction_drift
 from .gate import Gate
@@ -138,18 +138,20 @@ def _adapted(
     samples = as_table(new, old, by, "new")
     known = None if reference is None else as_table(reference, old, None, "reference")
     kinds = kinds_of(old, known, candidates)
-    drift = None if known is None else _drift(old, known, samples, level, random_state)
     training, tested = _parts(samples, held_out, old, by, random_state)
-    kind, losses = choose_kind(old, kinds, training, known, settings)
-    verdict, replacement, content = None, old, None
-    if kind is None:
+    with ExitStack() as stack:
+        for table in filter(None, (known, tested, training)):
+            stack.enter_context(explain_values(table, old.column_names))
+        drift = None if known is None else _drift(old, known, samples, level, random_state)
+        kind, losses = choose_kind(old, kinds, training, known, settings)
+        verdict, replacement, content = None, old, None
         outcome, reasons = "kept", ["no candidate has a lower loss in cross-validation than the model in use"]
-    else:
-        replacement = retrained(kind, old, training, known, settings)
-        content = _content(replacement, training)
-        size = None if content is None else len(content)
-        verdict = gate.judged(old, replacement, tested, size, random_state)
-        outcome, reasons = verdict.outcome, verdict.reasons
+        if kind is not None:
+            replacement = retrained(kind, old, training, known, settings)
+            content = _content(replacement, training)
+            size = None if content is None else len(content)
+            verdict = gate.judged(old, replacement, tested, size, random_state)
+            outcome, reasons = verdict.outcome, verdict.reasons
     return Adaptation(
         old,
         replacement,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -91,4 +90,4 @@ def labels_of(table: Table, model: Model) -> np.ndarray:
     """Return the labels of samples as classes or numbers of a model."""
     if table.labels is None:
         raise ValueError(f"{table.name} has no labels, and an adaptation needs them.")
-    return match_labels(table.labels, model, "y" if not Path(table.name).suffix else table.name)
+    return match_labels(table, model)

@@ -47,7 +47,7 @@ def nothing_is_written(files):
         (("wine.skops", *WINE, "--drop", "kind"), "cannot be dropped"),
         (("wine.skops", *WINE, "--drop", "hue"), "lacks columns that the model takes: ['hue']"),
         (("wine.skops", "wine.csv", "--label", "region"), "not classes of the model: ['north', 'south']"),
-        (("houses.skops", "houses.parquet", "--label", "city"), "column 'city' has texts"),
+        (("houses.skops", "houses.parquet", "--label", "city"), "column 'city' of houses.parquet has texts"),
         (("wine.onnx", *WINE), "has 5 columns of features, wine.onnx takes 3"),
         (("wine.onnx", *WINE, "--drop", "hue", "--drop", "weight"), "texts where the model takes numbers"),
         (("wine.skops", "wine.csv", "--label", "kind", "--separator", ";"), "choose their separator"),

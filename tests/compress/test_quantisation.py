@@ -194,7 +194,7 @@ def test_bad_input(network):
     with pytest.raises(ValueError, match="held_out=2 must be a share"):
         quantize(network, X, y, held_out=2)
     for labels in (y, y + 5):
-        with pytest.raises(ValueError, match=r"of the model: \[10, 11, 12, 13, 14\]; its classes are \[0, 1,"):
+        with pytest.raises(ValueError, match=r"of the model: \[10, 11, .*\]; its classes are \[0, 1,"):
             quantize(network, X, y + 5, grade="training", held_out=(X, labels))
 
 
