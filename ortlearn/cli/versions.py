@@ -10,7 +10,7 @@ import argparse
 from ..evaluation.data_files import read_sample
 from ..evaluation.model_files import load_model
 from ..lifecycle import ModelFolder
-from ..lifecycle.promotion import model_contents
+from ..lifecycle.promotion import check_interface, model_contents
 from .parser import MOST_SAMPLES, UsageError
 from .report import number, table
 
@@ -37,7 +37,9 @@ def run(options: argparse.Namespace) -> dict:
         raise UsageError("--add, --switch and --rollback cannot be combined.")
     folder = ModelFolder(options.folder)
     if options.add is not None:
-        folder.switch(folder.add(*_contents(options)))
+        onnx, skops = _contents(options)
+        check_interface(folder, onnx)
+        folder.switch(folder.add(onnx, skops))
     elif options.switch is not None:
         folder.switch(options.switch)
     elif options.rollback:

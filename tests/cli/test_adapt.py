@@ -2,13 +2,15 @@
 
 import json
 
+import numpy as np
 import pytest
 import skops.io
 from sklearn.compose import make_column_transformer
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
+from ortlearn.trainable.conversion import to_trainable
 from tests.lifecycle.data import month
 
 
@@ -75,6 +77,28 @@ def test_folder_of_versions(run, months, tmp_path):
     assert json.loads(run("versions", folder, "--switch", "2", "--json").out)["current"] == 2
 
 
+def test_models_with_another_interface_are_not_added(run, tmp_path):
+    X, folder = np.random.default_rng(0).normal(size=(9, 3)), tmp_path / "models"
+    models = {
+        "a": Ridge().fit(X, X[:, 0]),
+        "b": Ridge().fit(X, X[:, 1]),
+        "narrow": Ridge().fit(X[:, :2], X[:, 0]),
+        "classifier": LogisticRegression().fit(X, X[:, 0] > 0),
+    }
+    for name, model in models.items():
+        (tmp_path / f"{name}.onnx").write_bytes(to_trainable(model).with_weights({}).SerializeToString())
+    for name in ("a", "b"):
+        assert run("versions", folder, "--add", tmp_path / f"{name}.onnx").status == 0
+    for name, message in (
+        ("narrow", "inputs of the model (X: float[n, 2])"),
+        ("classifier", "outputs of the"),
+    ):
+        found = run("versions", folder, "--add", tmp_path / f"{name}.onnx")
+        assert found.status == 2
+        assert message in found.err and "differ from those of version 2" in found.err
+        assert (folder / "current").read_text() == "model-0002.onnx\nmodel-0001.onnx\n"
+
+
 @pytest.mark.sweep(2)
 @pytest.mark.parametrize(
     ("arguments", "message"),
@@ -88,6 +112,11 @@ def test_folder_of_versions(run, months, tmp_path):
             "No group has 10 held-out samples",
         ),
         (("adapt", "empty", "new.csv", "--label", "label"), "a model must be an"),
+        (("adapt", "nowhere", "new.csv", "--label", "label"), "No such file or folder"),
+        (
+            ("adapt", "model.skops", "new.csv", "--label", "town"),
+            "column 'town' of new.csv has labels that are not classes of the model: [",
+        ),
         (("versions", "nowhere"), "No such folder"),
         (("versions", "nowhere", "--rollback"), "No such folder"),
         (("versions", "nowhere", "--add", "model.skops"), "Columns of text need --samples"),
