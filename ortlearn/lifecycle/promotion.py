@@ -11,6 +11,7 @@ from onnx import TensorProto
 from ..evaluation.data_files import Table
 from ..evaluation.onnx_model import OnnxModel
 from ..evaluation.predictions import Model
+from ..graphs import TensorType
 from ..saving import sklearn_objects
 from .cards import cards
 from .results import Adaptation, onnx_bytes
@@ -96,7 +97,7 @@ def _described(model: OnnxModel, kind: str) -> str:
     """Return names, types and sizes of the inputs or outputs of a file, ? for an unknown size."""
     texts, constants = [], {tensor.name for tensor in model.model.graph.initializer}
     for name in (value.name for value in getattr(model.model.graph, kind)):
-        known = model.types[name]
+        known = model.types.get(name, TensorType(TensorProto.UNDEFINED))
         sizes = [str(size) if isinstance(size, int) else "?" for size in (known.shape or ())[1:]]
         if name not in constants:
             element = TensorProto.DataType.Name(known.elem_type).lower()
