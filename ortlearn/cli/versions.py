@@ -38,7 +38,8 @@ def run(options: argparse.Namespace) -> dict:
     folder = ModelFolder(options.folder)
     if options.add is not None:
         onnx, skops = _contents(options)
-        check_interface(folder, onnx)
+        if folder.current is not None:
+            check_interface(folder, onnx)
         folder.switch(folder.add(onnx, skops))
     elif options.switch is not None:
         folder.switch(options.switch)

@@ -80,9 +80,7 @@ def model_contents(model: Model, samples: Table | None) -> tuple[bytes, bytes | 
 
 
 def check_interface(folder: ModelFolder, content: bytes) -> None:
-    """Raise a ValueError if an ONNX file has other inputs or outputs than the version in use, if any."""
-    if folder.current is None:
-        return
+    """Raise a ValueError if an ONNX file has other inputs or outputs than the version in use."""
     old, new = (OnnxModel(source, "the model") for source in (str(folder.current_path), content))
     for kind in ("input", "output"):
         known, found = (_described(model, kind) for model in (old, new))
