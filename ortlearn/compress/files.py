@@ -11,7 +11,7 @@ import numpy as np
 from onnx import ModelProto
 from sklearn.model_selection import train_test_split
 from sklearn.utils import _safe_indexing, assert_all_finite, check_consistent_length
-from sklearn.utils.validation import _num_samples
+from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from ..evaluation.metrics import Metrics, metrics_of
 from ..evaluation.onnx_model import OnnxModel, are_probabilities
@@ -143,10 +143,8 @@ def label_columns(y: Any, classes: np.ndarray | None) -> np.ndarray:
     columns = (found == classes).astype(np.float64)
     unknown = list(dict.fromkeys(found[~columns.any(axis=1)].ravel().tolist()))
     if unknown:
-        raise ValueError(
-            f"y has labels that are not classes of the model: {unknown[:12]}; its classes are "
-            f"{np.asarray(classes).tolist()[:12]}."
-        )
+        known = f"its classes are {np.asarray(classes).tolist()[:12]}"
+        raise ValueError(f"y has labels that are not classes of the model: {unknown[:12]}; {known}.")
     return columns
 
 
@@ -159,6 +157,7 @@ def as_file(model: Any, X: Any, fused: bool = False) -> tuple[ModelProto, Any]:
         return read_onnx(model)[0], X
     if is_trainer(model):
         return model.get_trained_onnx(), X
+    check_is_fitted(model)
     trainable = to_trainable(model, X=X)
     steps = trainable.entry.sklearn_steps
     file = trainable.with_weights(trainable.initial_weights(), fused=fused)

@@ -118,9 +118,12 @@ def counterfactual(
     function: DifferentiableFunction | None = None
     try:
         function = differentiable(estimator, wanted.method)
-    except GradientError:
+    except GradientError as error:
         if candidates is None:
-            raise
+            raise GradientError(
+                f"{wanted.method} of {type(estimator).__name__} has no gradient: pass candidates=X, "
+                "samples such as those of the training, from which the search starts."
+            ) from error
     known = np.array(
         np.empty((0, originals.shape[1])) if candidates is None else candidates, dtype=np.float64
     )

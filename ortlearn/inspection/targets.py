@@ -60,6 +60,12 @@ class Target:
 
 def target_of(estimator: Any, target: Any) -> Target:
     """Return a checked target of an estimator."""
+    if not hasattr(estimator, "predict"):
+        raise TypeError(
+            "counterfactual and adversarial_radius take a fitted estimator with predict, not "
+            f"{type(estimator).__name__}: pass the estimator itself. Counterfactuals of trees need "
+            "candidates=X, samples among which they are searched."
+        )
     if is_classifier(estimator):
         classes = getattr(estimator, "classes_", None)
         if classes is None or isinstance(classes, list):

@@ -107,6 +107,7 @@ def _model(loss: BaseLoss, expected: np.ndarray, predicted: np.ndarray) -> tuple
     }
     op = GraphBuilder(dtype=predicted.dtype, existing_names=types, types=types)
     output = loss.forward(op, "expected", "predicted")
+    assert isinstance(output, str), f"{type(loss).__name__}: forward must return a tensor, not {output!r}"
     inputs = [make_value_info(key, known) for key, known in types.items()]
     outputs = [make_value_info(output, TensorType(types["predicted"].elem_type, ("N",)))]
     graph = helper.make_graph(op.nodes, type(loss).__name__, inputs, outputs, op.initializers)

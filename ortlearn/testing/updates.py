@@ -28,15 +28,16 @@ def update_model(
     types = {key: TensorType(elem_type, shape) for key, shape in known.items()}
     op = GraphBuilder(dtype=weight.dtype, existing_names=known, types=types)
     names = {key: f"state_{key}" for key in state}
-    new, states = learning_rate.update(op, "weight", "gradient", names, "rate")
-    assert set(states) == set(state), f"{name}: init has the states {sorted(state)}, update {sorted(states)}"
+    found = learning_rate.update(op, "weight", "gradient", names, "rate")
+    assert isinstance(found, tuple), f"{name}: update must return (weight, states), not {found!r}"
+    new, states = found
+    assert set(states) == set(state), f"{name}: update must return the states {[*state]}, not {[*states]}"
     assert set(op.opsets) == {""}, f"{name}: uses operators of {sorted(set(op.opsets) - {''})}, not standard"
     outputs = [make_value_info(new, TensorType(elem_type, weight.shape))]
     outputs += [make_value_info(states[key], TensorType(elem_type, state[key].shape)) for key in state]
     inputs = [make_value_info(key, kind) for key, kind in types.items()]
     graph = helper.make_graph(op.nodes, "update", inputs, outputs, op.initializers)
-    opset = helper.make_opsetid("", op.opset)
-    return helper.make_model(graph, opset_imports=[opset], ir_version=10)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", op.opset)], ir_version=10)
 
 
 class Updates:

@@ -278,5 +278,10 @@ def _model_of(source: Any) -> Any:
         return source
     if is_trainer(source):
         return _model_of(getattr(source, "onnx_", source.estimator))
+    if isinstance(source, type) or not hasattr(source, "fit"):
+        raise TypeError(
+            "explain takes an estimator, such as LogisticRegression(), an ONNX model or the path of one, not "
+            f"{source!r}."
+        )
     check_is_a_model(source)
     return source

@@ -7,6 +7,7 @@ import pytest
 from onnx import TensorProto, numpy_helper, parser
 from sklearn.datasets import load_digits, make_friedman1
 from sklearn.ensemble import RandomForestClassifier
+from sklearn.exceptions import NotFittedError
 from sklearn.impute import SimpleImputer
 from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.pipeline import make_pipeline
@@ -181,6 +182,8 @@ def test_no_layer():
 
 
 def test_bad_input(network):
+    with pytest.raises(NotFittedError, match="not fitted yet"):
+        quantize(MLPClassifier(), X, y)
     with pytest.raises(ValueError, match="X has no samples"):
         quantize(network, X[:0], y[:0])
     with pytest.raises(ValueError, match="to='int2' must be one of"):

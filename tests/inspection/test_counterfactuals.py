@@ -11,6 +11,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 from ortlearn.exceptions import GradientError
+from ortlearn.functions import differentiable
 from ortlearn.inspection import adversarial_radius, counterfactual
 
 X, Y = load_iris(return_X_y=True)
@@ -70,7 +71,7 @@ def test_regressors_reach_an_interval():
 @pytest.mark.slow
 def test_trees_start_from_candidates():
     forest = RandomForestClassifier(3, random_state=0).fit(X, Y)
-    with pytest.raises(GradientError, match="piecewise constant"):
+    with pytest.raises(GradientError, match="pass candidates=X, samples such as"):
         counterfactual(forest, SAMPLES, 2)
     found = counterfactual(forest, SAMPLES, 2, candidates=X)
     assert found.found.all() and (forest.predict(found.samples) == 2).all()
@@ -90,6 +91,8 @@ def test_failed_search_and_invalid_options():
     ]:
         with pytest.raises(ValueError, match=message):
             counterfactual(LINEAR, SAMPLES, **options)
+    with pytest.raises(TypeError, match="not DifferentiableFunction: pass the estimator itself"):
+        counterfactual(differentiable(LINEAR, "decision_function"), SAMPLES, 1)
     with pytest.raises(ValueError, match="single value"):
         counterfactual(Ridge().fit(X, X[:, 0]), SAMPLES, 2.0)
 

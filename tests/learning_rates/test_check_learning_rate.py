@@ -84,6 +84,11 @@ class NotScalable(LearningRateAdam):
     scales_gradient = True
 
 
+class NoState(LearningRateSGD):
+    def update(self, op, weight, gradient, state, rate):
+        return op.Sub(weight, op.Mul(gradient, rate))
+
+
 class ChangesItself(LearningRateSGD):
     def init(self, weight):
         self.seen = weight.shape
@@ -117,7 +122,8 @@ class Text(BaseSchedule):
         (OtherShape(), "shape|Shape"),
         (OtherType(), "state 'velocity' of init is float16"),
         (SharedState(), "shares memory"),
-        (OtherStates(), "init has the states .*velocity.*update .*speed"),
+        (OtherStates(), "update must return the states .*velocity.*, not .*speed"),
+        (NoState(), "NoState: update must return \\(weight, states\\), not 'Sub"),
         (NotStandard(), "'mine'.*not standard"),
         (Normalised(), "elementwise is True, but updates of one vector of all weights differ"),
         (NotScalable(), r"depends on the rate other than by rate \* gradient"),

@@ -47,6 +47,11 @@ class Other(SquaredErrorLoss):
     tasks = frozenset({"ranking"})
 
 
+class Nothing(SquaredErrorLoss):
+    def forward(self, op, expected, predicted):
+        super().forward(op, expected, predicted)
+
+
 class Foreign(BaseLoss):
     def forward(self, op, expected, predicted):
         return self.sum_outputs(op, op.node("Gelu", op.Sub(predicted, expected), domain="com.microsoft"))
@@ -76,6 +81,7 @@ class Staircase(SquaredErrorLoss):
         (OfTheBatch(), "depends on other samples"),
         (Infinite(), "not finite"),
         (Other(), "tasks="),
+        (Nothing(), "Nothing: forward must return a tensor, not None"),
         (Foreign(), "not standard"),
         (Rounded(), "no gradient reaches the predictions.*Round"),
         (Blind(), "no gradient reaches the predictions.*: none"),

@@ -83,6 +83,12 @@ def test_advice_for_all_members():
     ]
 
 
+@pytest.mark.parametrize("model", [3, LogisticRegression], ids=["number", "class"])
+def test_other_objects(model):
+    with pytest.raises(TypeError, match="explain takes an estimator, such as LogisticRegression()"):
+        explain(model)
+
+
 def test_members_share_a_row():
     table = explain(VotingRegressor([(str(i), Ridge(i)) for i in range(5)]).fit(X, Y))
     row = only(table.rows, attribute="estimators_[*].coef_")
