@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import inspect
 import math
 from collections.abc import Hashable
 from typing import Any
@@ -132,6 +133,11 @@ class ScheduledLearningRate(BaseLearningRate):
 
     def check(self) -> None:
         """Check the parameters before training."""
+        known = inspect.signature(type(self)).parameters.get("learning_rate")
+        if self.schedule is not None and known is not None and self.learning_rate != known.default:
+            raise PluginError(
+                f"{type(self).__name__}: 'learning_rate' is another name of 'schedule': pass one of them."
+            )
         try:
             schedule = self.resolved_schedule()
         except PluginError as error:

@@ -14,6 +14,9 @@ __all__ = ["suggestion", "unknown_plugin"]
 #: Text of a number.
 NUMBER = r"[-+]?\d*\.?\d+(e[-+]?\d+)?"
 
+#: Parts of the text of an expression of labels and scores.
+EXPRESSION = r"[+*/()<>]|\b(label|score)\b"
+
 #: Names in other libraries, without separators and a suffix "loss", by the names in ortlearn.
 ELSEWHERE: dict[str, dict[str, str]] = {
     LOSSES: {
@@ -54,6 +57,10 @@ def unknown_plugin(key: tuple[str, str], known: Sequence[str]) -> UnknownPluginE
     group, name = key
     if group == LEARNING_RATES and re.fullmatch(NUMBER, name):
         return UnknownPluginError(f"No learning rate is named {name!r}. Pass a number: learning_rate={name}.")
+    if group == LOSSES and re.search(EXPRESSION, name):
+        return UnknownPluginError(
+            f"No loss is named {name!r}. If it is an expression, pass learning_loss='expression: {name}'."
+        )
     meant, names = suggestion(group, name, known), f"Known names: {', '.join(known) or 'none'}."
     hint = (
         f"Did you mean {meant!r}? {names}"

@@ -279,6 +279,8 @@ def test_schedule_and_its_alias(kind):
     both = kind(schedule=StepSchedule(), learning_rate="cosine").set_params(schedule__factor=0.5)
     assert repr(both.resolved_schedule()) == repr(StepSchedule(factor=0.5))
     assert repr(clone(both)) == repr(both) and Rates(both).of(0) == both.rate(0)
+    with pytest.raises(PluginError, match="'learning_rate' is another name of 'schedule': pass one of them"):
+        both.check()
     with pytest.raises(ValueError, match="schedule='cosine' is not an object"):
         named.set_params(schedule__period=3)
     with pytest.raises(PluginError, match="schedule='fast' is not a schedule"):

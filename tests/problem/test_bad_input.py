@@ -124,6 +124,7 @@ PARAMETERS = [
     ({"device": "tpu"}, DeviceError, "device='tpu' is unknown. Use 'cpu', 'cuda'"),
     ({"device": "cpu:3"}, DeviceError, "device='cpu:3' is unknown"),
     ({"learning_loss": "squarederror"}, UnknownPluginError, "Did you mean 'squared_error'"),
+    ({"learning_loss": "(label - score)**2"}, UnknownPluginError, r"pass learning_loss='expression: \(label"),
     ({"learning_penalty": "elastik"}, UnknownPluginError, "Did you mean 'elastic'"),
     ({"learning_rate": "Adamm"}, UnknownPluginError, "Did you mean 'Adam'"),
     ({"learning_loss": 3}, PluginError, "is not a loss: pass a name .*huber.*BaseLoss"),
