@@ -60,7 +60,7 @@ def _contents(options: argparse.Namespace) -> tuple[bytes, bytes | None]:
         if samples is not None:
             raise
         raise ValueError(
-            f"{options.add} cannot be written as ONNX: {error}. Columns of text need --samples."
+            f"{options.add} has no ONNX form: {str(error).rstrip('.')}. Columns of text need --samples."
         ) from error
 
 

@@ -159,7 +159,7 @@ def row_groups(fragments: list[Any] | None) -> list[Any] | None:
             found += [group for group in fragment.split_by_row_group() if group.row_groups[0].num_rows]
         except (OSError, ValueError) as error:  # base classes of Arrow's errors
             raise SourceError(
-                f"{fragment.path} cannot be read: {error}. Write it again, or omit it."
+                f"{fragment.path} cannot be read: {str(error).rstrip('.')}. Write it again, or omit it."
             ) from error
     return found
 

@@ -100,7 +100,7 @@ def _dataset_at(path: str | os.PathLike, schema: Any = None) -> Any:
     except FileNotFoundError as error:
         raise SourceError(f"{begin}: there is no such file or folder. Check the path.") from error
     except (OSError, ValueError) as error:
-        raise SourceError(f"{begin}: {error}. Check the path and the files.") from error
+        raise SourceError(f"{begin}: {str(error).rstrip('.')}. Check the path and the files.") from error
     if not dataset.files:
         raise SourceError(f"{begin}: the folder is empty, or the names of all files begin with '.' or '_'.")
     return dataset

@@ -63,7 +63,9 @@ def parse_expression(text: str, names: tuple[str, ...]) -> ast.expr:
         where = f" at character {error.offset}" if error.offset else ""
         raise PluginError(f"The expression {text!r} is not valid{where}: {error.msg}.") from error
     except (RecursionError, MemoryError, ValueError) as error:
-        raise PluginError(f"The expression {text[:100]!r} cannot be parsed: {error}.") from error
+        raise PluginError(
+            f"The expression {text[:100]!r} cannot be parsed: {str(error).rstrip('.')}."
+        ) from error
     if is_condition:
         raise PluginError(
             f"The expression {text!r} is a condition, not a number: use where(condition, a, b)."

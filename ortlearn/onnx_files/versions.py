@@ -149,8 +149,8 @@ def _upgraded(model: ModelProto, version: int) -> ModelProto:
         named = [kind for kind in changed if kind in str(error)] or changed
         part = f"the operators {named}" if changed else "its graph"
         raise ConversionError(
-            f"The model has opset {version}, and onnx cannot convert {part} to {OPSET}: {error}. Export the "
-            f"model again with opset {OPSET}.{limit_address('old-opsets')}"
+            f"The model has opset {version}, and onnx cannot convert {part} to {OPSET}: "
+            f"{str(error).rstrip('.')}. Export it again with opset {OPSET}.{limit_address('old-opsets')}"
         ) from error
     if version < BROADCASTING:
         converted = replace_nodes(converted, {("", "PRelu"): _channel_slopes})

@@ -97,7 +97,8 @@ def create(group: str, spec: Any, base: type, **params: Any) -> Any:
             raise
         except Exception as error:  # constructors may raise any error
             raise PluginError(
-                f"{target.__name__} cannot be created from {params}: {type(error).__name__}: {error}."
+                f"{target.__name__} cannot be created from {params}: {type(error).__name__}: "
+                f"{str(error).rstrip('.')}."
             ) from error
     if isinstance(target, base) and not params:
         return copy.deepcopy(target)

@@ -63,5 +63,6 @@ def _replace(key: tuple[str, str], node: NodeProto, op: GraphBuilder) -> bool:
         return DECOMPOSITIONS[key](Fused(node, op))
     except (ArithmeticError, AttributeError, LookupError, MemoryError, TypeError, ValueError) as error:
         raise ConversionError(
-            f"{node.op_type} (node {node.name!r}) has invalid attributes: {error}. Export the model again."
+            f"{node.op_type} (node {node.name!r}) has invalid attributes: "
+            f"{str(error).rstrip('.')}. Export the model again."
         ) from error
