@@ -14,7 +14,6 @@ import sys
 import time
 import warnings
 from collections.abc import Iterator
-from contextlib import nullcontext
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -209,7 +208,7 @@ def _scores(model: Model, test: Table | TableParts | None, label: str | None) ->
 
 def _fit(trainer: Any, model: Model, samples: Table | TableParts, options: argparse.Namespace) -> None:
     """Train, with the output of the training on stderr."""
-    known = explain_values(samples, model.column_names) if isinstance(samples, Table) else nullcontext()
+    known = explain_values(samples, model.column_names)
     with contextlib.redirect_stdout(sys.stderr), known, warnings.catch_warnings():
         if options.out.lower().endswith(ONNX):  # the file would lack steps that run in scikit-learn
             warnings.simplefilter("error", FallbackWarning)

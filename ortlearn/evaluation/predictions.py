@@ -10,9 +10,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from .data_files import Table
+from .data_files import Table, TableParts
 from .messages import shown
-from .table_checks import refused_values, text_columns, texts_for_numbers
+from .table_checks import ABOUT_GAPS, ABOUT_INFINITY, refused_values, text_columns, texts_for_numbers
 
 __all__ = [
     "Model",
@@ -100,19 +100,20 @@ def select_columns(table: Table, names: list[str]) -> Any:
 
 
 @contextmanager
-def explain_values(table: Table, names: list[str] | None = None) -> Iterator[None]:
-    """Name the columns in an error about values; ``names`` are the columns that the model takes."""
+def explain_values(table: Table | TableParts, names: list[str] | None = None) -> Iterator[None]:
+    """Name file and columns in an error about values; ``names`` are the columns that the model takes."""
     try:
         yield
     except (ValueError, TypeError, OverflowError) as error:
-        values = (
-            table.features if table.whole is None else table.whole
-        )  # a wrong value may be in another part
-        frame = values if names is None else values[[name for name in values.columns if name in names]]
-        refused = refused_values(table.name, frame, str(error))
-        if refused is None:
-            raise
-        raise refused from error
+        about_values = any(text in str(error) for text in (ABOUT_GAPS, ABOUT_INFINITY))
+        for part in (table,) if isinstance(table, Table) else table if about_values else ():
+            # a wrong value may be in another part of the table
+            values = part.features if part.whole is None else part.whole
+            frame = values if names is None else values[[name for name in values.columns if name in names]]
+            refused = refused_values(part.name, frame, str(error))
+            if refused is not None:
+                raise refused from error
+        raise
 
 
 def check_no_missing(table: Table, model: Model, scores: np.ndarray) -> None:

@@ -111,8 +111,9 @@ def refused_values(name: str, frame: Any, error: str) -> ValueError | None:
     if ABOUT_INFINITY in error:
         numbers = frame.select_dtypes("number")
         infinite = np.isinf(numbers.to_numpy(float, na_value=np.nan)).any(axis=0)
-        columns = shown(numbers.columns[infinite])
-        return ValueError(f"{name} has infinite values in the columns {columns}: correct them.")
+        if infinite.any():
+            columns = shown(numbers.columns[infinite])
+            return ValueError(f"{name} has infinite values in the columns {columns}: correct them.")
     texts = text_columns(frame)
     if texts and any(text in error for text in ABOUT_TEXTS):
         return texts_for_numbers(name, frame, texts)

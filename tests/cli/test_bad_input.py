@@ -273,12 +273,13 @@ def test_negative_weights(run, tmp_path):
     assert "finite, and not negative" in error
 
 
-def test_missing_values_in_training(run, tmp_path):
+@pytest.mark.parametrize("options", [(), ("--stream",)], ids=["in_memory", "stream"])
+def test_missing_values_in_training(run, tmp_path, options):
     frame = wine_frame()
     frame.loc[3, "hue"] = None
     frame.to_csv(tmp_path / "data.csv", index=False)
-    error = run("train", "wine.skops", tmp_path / "data.csv", "--label", "kind", *OUT).error
-    assert "has empty cells in the columns ['hue']" in error and "fill the cells" in error
+    error = run("train", "wine.skops", tmp_path / "data.csv", "--label", "kind", *OUT, *options).error
+    assert "data.csv has empty cells in the columns ['hue']" in error and "fill the cells" in error
 
 
 @pytest.mark.parametrize(
