@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from onnx import TensorProto
 
-from ..exceptions import ConversionError, FallbackWarning, NoTrainableWeightError
+from ..exceptions import ConversionError, FallbackWarning, NoTrainableWeightError, WriteBackError
 from ..losses import default_loss
 from ..models import fitted_part, objective_of
 from ..models.capabilities import Bags, capability_of
@@ -277,7 +278,9 @@ def _model_of(source: Any) -> Any:
     if is_onnx_source(source):
         return source
     if is_trainer(source):
-        return _model_of(getattr(source, "onnx_", source.estimator))
+        with suppress(WriteBackError):  # an ONNX model, or one that cannot store the trained weights
+            return source.to_sklearn() if is_fitted(source) else _model_of(source.estimator)
+        return source.onnx_
     if isinstance(source, type) or not hasattr(source, "fit"):
         raise TypeError(
             "explain takes an estimator, such as LogisticRegression(), an ONNX model or the path of one, not "

@@ -331,7 +331,7 @@ def peaks_of(folder, commands):
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="needs fork")
-@pytest.mark.parametrize("suffix, numbers", [("csv", (5_000, 20_000)), ("parquet", (20_000, 40_000))])
+@pytest.mark.parametrize("suffix, numbers", [("csv", (5_000, 30_000)), ("parquet", (20_000, 40_000))])
 def test_memory_does_not_grow_with_the_features(tmp_path, suffix, numbers):
     """Samples beyond the first parts take the memory of their labels and predictions.
 

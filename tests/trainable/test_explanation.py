@@ -126,6 +126,13 @@ HOPELESS = {
 }
 
 
+def test_a_fitted_trainer_is_explained_as_its_trained_estimator():
+    trainer = OrtGradientOptimizer(RandomForestClassifier(3, random_state=0), random_state=0).fit(X, LABELS)
+    assert explain(trainer).rows == explain(trainer.to_sklearn()).rows
+    of_file = OrtGradientOptimizer(trainer.get_trained_onnx(), random_state=0).fit(X, LABELS)
+    assert "objective of an ONNX file" in str(explain(of_file))
+
+
 @pytest.mark.parametrize("case", HOPELESS)
 def test_reason_if_nothing_is_trained(case):
     estimator, features, reason = HOPELESS[case]
