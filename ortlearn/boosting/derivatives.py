@@ -96,13 +96,15 @@ class LossDerivatives:
             first, second = self._run("curvature", labels, scores)
             return first, second
         first, second = self.gradient_hessian(labels, scores)
-        slopes, away = np.abs(first) / self._largest_step, np.reshape(labels, scores.shape) - scores
+        slopes = np.abs(first) / self._largest_step
+        if not (self.predicts_labels or self.may_predict_labels):
+            return first, np.where(second > 0, second, slopes)
+        away = np.reshape(labels, scores.shape) - scores
         distance = np.abs(away)
         np.maximum(distance, NEAREST * distance.mean() + np.finfo(np.float32).tiny, out=distance)
         if self.predicts_labels:
             slopes = np.abs(self.gradient(labels, scores + 2 * away) - first) / (2 * distance)
-        least = np.abs(first) / (2 * distance) if self.may_predict_labels else 0.0
-        return first, np.maximum(np.where(second > 0, second, slopes), least)
+        return first, np.maximum(np.where(second > 0, second, slopes), np.abs(first) / (2 * distance))
 
     @property
     def _largest_step(self) -> float:

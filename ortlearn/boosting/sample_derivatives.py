@@ -58,8 +58,7 @@ class SampleDerivatives:
         is_matrix = len(losses.graph.input[0].type.tensor_type.shape.dim) > 1
         self.labels = [f"{TARGET}_{column}" for column in range(n_scores if is_matrix else 1)]
         self.scores = [f"{score}_{column}" for column in range(n_scores)]
-        self._mirrors, self._may_mirror = (known and n_scores == 1 for known in predicts_labels)
-        self._largest_step = largest_step
+        (self._mirrors, self._may_mirror), self._largest_step = predicts_labels, largest_step
         self._graph = SampleGraph(dtype, (*self.labels, *self.scores), LARGEST if n_scores > 1 else "")
         values = {label: _forms(self.labels), score: _forms(self.scores)}
         (found,) = self._graph.read(with_softplus(losses), values).values()

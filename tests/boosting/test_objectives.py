@@ -51,15 +51,16 @@ def test_train_calls_it_with_a_data_set_and_weights():
     np.testing.assert_allclose(found.predict(X), own.predict(X), rtol=1e-4)
 
 
-def test_expressions_and_several_classes():
+@pytest.mark.parametrize("n_classes", [3, 12])
+def test_expressions_and_several_classes(n_classes):
     gradient, hessian = as_objective(losses.ExpressionLoss("(label - score) ** 2 + (label - score) ** 4"))(
         np.zeros(2), np.array([1.0, 2.0])
     )
     np.testing.assert_allclose([gradient, hessian], [[6.0, 36.0], [14.0, 50.0]])
-    scores = np.random.default_rng(0).normal(size=(20, 3))
-    gradient, hessian = as_objective("log_loss")(np.arange(20) % 3, scores)
+    scores, labels = np.random.default_rng(0).normal(size=(20, n_classes)), np.arange(20) % n_classes
+    gradient, hessian = as_objective("log_loss")(labels, scores)
     shares = np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True)
-    np.testing.assert_allclose(gradient, shares - np.eye(3)[np.arange(20) % 3], atol=1e-6)
+    np.testing.assert_allclose(gradient, shares - np.eye(n_classes)[labels], atol=1e-6)
     np.testing.assert_allclose(hessian, shares * (1 - shares), atol=1e-6)
 
 
