@@ -76,7 +76,7 @@ def as_objective(loss: Any, package: str = "lightgbm") -> Objective:
     """Return a loss as an objective of a boosting package.
 
     Gradients and second derivatives are computed by ONNX graphs. Where a second derivative is not positive,
-    as at kinks, it is replaced by a curvature that limits the step
+    as at kinks, or so small that steps would be too large, it is replaced by a curvature that limits them
     (:meth:`~ortlearn.boosting.derivatives.LossDerivatives.curvature`).
 
     Parameters
