@@ -152,8 +152,9 @@ def test_python_functions_have_no_second_derivative():
     "loss", [losses.QuantileLoss(0.8), losses.EpsilonInsensitiveLoss(0.2), FiveTimes(), losses.ElasticLoss()]
 )
 def test_values_of_leaves_have_the_lowest_loss(loss, weighted):
-    y, scores = RANDOM.normal(size=60), RANDOM.normal(size=(60, 1))
-    weights = RANDOM.uniform(0.5, 2, size=60) if weighted else np.ones(60)
+    random = np.random.default_rng(0)  # the same samples in any order of tests
+    y, scores = random.normal(size=60), random.normal(size=(60, 1))
+    weights = random.uniform(0.5, 2, size=60) if weighted else np.ones(60)
     objective, leaves = StageObjective.of(loss, y, weights, False), np.arange(60) % 3
     values = objective.leaf_values(y, scores, weights, leaves)
     for leaf, value in enumerate(values):
