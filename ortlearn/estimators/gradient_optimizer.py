@@ -34,10 +34,11 @@ class OrtGradientOptimizer(BaseOrtGradientEstimator):
     learning_rate : str, float or BaseLearningRate, default="auto"
         Schedule and update; a number is SGD with that ``eta0``. ``"LBFGS"`` is a solver, which uses all
         samples at once: ``batch_size`` and ``shuffle`` have no effect, and ``max_iter`` counts iterations.
-        ``"auto"`` is safe for features and labels of any scale: ``"LBFGS"`` for linear models and up to
-        10,000 samples, and ``"Adam"`` on standardised features otherwise, in ``partial_fit``, and for images
-        and sequences. Models that could overfit few samples hold some out to decide when to stop; training
-        from a model's own weights is regularised towards them as far as cross-validation requires.
+        ``"auto"`` is safe for features and labels of any scale: ``"LBFGS"`` for linear models, up to
+        10,000 samples, and for trees up to 100,000 samples, and ``"Adam"`` on standardised features
+        otherwise, in ``partial_fit``, and for images and sequences. Models that could overfit few samples
+        hold some out to decide when to stop; training from a model's own weights is regularised towards them
+        as far as cross-validation requires.
     learning_penalty : str, BasePenalty, dict or None, default="auto"
         Penalty on the weights; ``"auto"`` is the penalty of the model, so that ``alpha`` or ``C`` have the
         same effect as in scikit-learn; None is no penalty. A dictionary has penalties by names of weights, as

@@ -8,6 +8,7 @@ import numpy as np
 import onnxruntime
 import pandas as pd
 import pytest
+from sklearn.base import clone
 from sklearn.datasets import make_classification, make_regression
 from sklearn.ensemble import (
     BaggingClassifier,
@@ -318,3 +319,21 @@ def test_leaves_average_their_shares_with_those_of_new_samples(model):
         candidates.append(np.concatenate(trees))
     values = [tree.tree_.value[tree.tree_.children_left < 0, 0] for tree, _ in members(found)]
     assert min(np.abs(np.concatenate(values) - own).max() for own in candidates) < 1e-5
+
+
+@pytest.mark.parametrize("kind", [RandomForestClassifier, HistGradientBoostingClassifier])
+def test_more_than_ten_thousand_new_samples(kind):
+    X, y = make_classification(23_500, 8, n_informative=5, random_state=0)
+    moved = X[:, [1, 0, 2, 3, 4, 5, 6, 7]]
+    model = kind(
+        random_state=0,
+        **({"max_depth": 6, "n_estimators": 10} if "Forest" in kind.__name__ else {"max_iter": 10}),
+    )
+    model.fit(X[:3_000], y[:3_000])
+    trainer = OrtGradientOptimizer(model, warm_start=True, random_state=0).fit(
+        moved[3_000:13_500], y[3_000:13_500]
+    )
+    refit = clone(model).fit(moved[3_000:13_500], y[3_000:13_500])
+    test = moved[13_500:], y[13_500:]
+    assert trainer.learning_rate_.full_batch
+    assert trainer.score(*test) > refit.score(*test) - 0.01 > model.score(*test)
