@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from ..exceptions import PluginError
-from ..losses import BaseLoss, resolve_loss
+from ..losses import BaseLoss, Interval, resolve_loss
+from ..losses.interval import check_domain
 from .derivatives import LossDerivatives
 
 __all__ = ["CatBoostObjective", "Objective", "as_objective"]
@@ -30,7 +31,10 @@ class Objective:
         if hasattr(y_pred, "get_label"):  # (scores, data set), as the functions train pass them
             y_true, y_pred, sample_weight = y_pred.get_label(), y_true, y_pred.get_weight()
         scores = y_pred if y_pred.ndim > 1 else y_pred[:, np.newaxis]
-        found = self.derivatives(scores.shape[1]).curvature(np.asarray(y_true), scores)
+        labels = np.asarray(y_true)
+        if self.loss.domain != Interval():
+            check_domain(self.loss, labels)
+        found = self.derivatives(scores.shape[1]).curvature(labels, scores)
         if sample_weight is not None and np.size(sample_weight):
             weights = np.reshape(sample_weight, (-1, 1)).astype(found[0].dtype, copy=False)
             found = found[0] * weights, found[1] * weights

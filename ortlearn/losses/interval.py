@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Interval"]
+__all__ = ["Interval", "check_domain"]
 
 
 @dataclass(frozen=True)
@@ -57,3 +57,13 @@ class Interval:
     def __str__(self) -> str:
         brackets = "[" if self.low_inclusive else "(", "]" if self.high_inclusive else ")"
         return f"{brackets[0]}{self.low:g}, {self.high:g}{brackets[1]}"
+
+
+def check_domain(loss: Any, labels: np.ndarray) -> None:
+    """Raise an error if labels are not in the domain of a loss."""
+    inside = loss.domain.contains(labels)
+    if not inside.all():
+        raise ValueError(
+            f"y has values outside of {loss.domain}, such as {labels[~inside][0]:g}, which "
+            f"{type(loss).__name__} does not support: choose another loss, or transform y."
+        )

@@ -16,6 +16,7 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from ..graphs import TensorType, value_types
 from ..losses import BaseLoss
+from ..losses.interval import check_domain
 from ..preprocessing.initial_fit import untouched
 from .label_arrays import check_shape_of_labels, indices_of
 from .label_errors import check_scores_of_file, other_classes
@@ -132,14 +133,8 @@ class TargetEncoder:
 
     def _check_domain(self, values: np.ndarray) -> None:
         """Raise an error if labels are not in the domain of the loss."""
-        if self.loss is None:
-            return
-        inside = self.loss.domain.contains(values)
-        if not inside.all():
-            raise ValueError(
-                f"y has values outside of {self.loss.domain}, such as {values[~inside][0]:g}, which "
-                f"{type(self.loss).__name__} does not support: choose another loss, or transform y."
-            )
+        if self.loss is not None:
+            check_domain(self.loss, values)
 
     def _encode_classes(self, y: Any) -> np.ndarray:
         """Encode one column of classes, or classes of positions."""

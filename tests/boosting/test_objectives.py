@@ -51,6 +51,16 @@ def test_train_calls_it_with_a_data_set_and_weights():
     np.testing.assert_allclose(found.predict(X), own.predict(X), rtol=1e-4)
 
 
+@pytest.mark.parametrize(
+    ("loss", "label", "domain"), [("poisson", -1.0, r"\[0, inf\)"), ("gamma", 0.0, r"\(0, inf\)")]
+)
+def test_labels_outside_of_the_domain_are_an_error(loss, label, domain):
+    with pytest.raises(ValueError, match=f"outside of {domain}, such as {label:g}, which"):
+        as_objective(loss)(np.array([1.0, label]), np.zeros(2))
+    with pytest.raises(ValueError, match="outside of"):
+        LGBMRegressor(objective=as_objective(loss), **SMALL).fit(X, np.where(Y > 10, Y, label))
+
+
 @pytest.mark.parametrize("n_classes", [3, 12])
 def test_expressions_and_several_classes(n_classes):
     gradient, hessian = as_objective(losses.ExpressionLoss("(label - score) ** 2 + (label - score) ** 4"))(
