@@ -39,13 +39,16 @@ def promote(adaptation: Adaptation, folder: str | os.PathLike | ModelFolder) -> 
     Raises
     ------
     ValueError
-        If the model is not to be promoted, or another process changes the folder.
+        If the model is not to be promoted, if its inputs or outputs differ from those of the version in use,
+        or if another process changes the folder.
     """
     if adaptation.outcome != "promoted":
         raise ValueError(f"The model is {adaptation.outcome}: {'; '.join(adaptation.reasons)}.")
     folder = folder if isinstance(folder, ModelFolder) else ModelFolder(folder)
     folder.path.mkdir(parents=True, exist_ok=True)
     with folder.locked():
+        if folder.current is not None:
+            check_interface(folder, adaptation.onnx)
         number = _added(folder, adaptation)
         folder.switch(number)
     return number

@@ -111,6 +111,17 @@ def test_onnx_file_has_a_warm_start_only():
         adapt(model, numbers(1), candidates=["refit"])
 
 
+def test_models_with_other_inputs_are_not_promoted(tmp_path):
+    model, folder = OrtGradientOptimizer(Ridge()).fit(*numbers(0)), ModelFolder(tmp_path)
+    X, y = numbers(0)
+    other = OrtGradientOptimizer(Ridge()).fit(np.hstack([X, X]), y).get_trained_onnx()
+    folder.switch(folder.add(other.SerializeToString()))
+    found = adapt(model, numbers(1, slope=-1.0), candidates=["warm_start"])
+    with pytest.raises(ValueError, match="differ from those of version 1, which is in use"):
+        promote(found, folder)
+    assert len(folder.history()) == 1
+
+
 def test_own_estimator_and_trees():
     model = RandomForestRegressor(10, random_state=0)
     forest = OrtGradientOptimizer(model, learning_loss="absolute_error", keep_better=False).fit(*numbers(0))
