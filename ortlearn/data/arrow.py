@@ -145,7 +145,9 @@ def _schema_of_files(
     try:
         files = file_schemas(dataset, fragments)
     except (OSError, ValueError) as error:
-        raise SourceError(f"The columns of the files cannot be read: {error}. Write them again.") from error
+        raise SourceError(
+            f"The columns of the files cannot be read: {str(error).rstrip('.')}. Write them again."
+        ) from error
     return common_schema(files, dataset.schema, columns, is_all, converts)
 
 
@@ -178,7 +180,8 @@ def _batches(
             batch = next(batches, None)
         except (OSError, ValueError) as error:
             raise SourceError(
-                f"{where[0].upper()}{where[1:]} cannot be read: {error}. Write it again, or omit it."
+                f"{where[0].upper()}{where[1:]} cannot be read: {str(error).rstrip('.')}. Write it again, or "
+                "omit it."
             ) from error
         if batch is None:
             return
@@ -230,7 +233,8 @@ class BatchSource(_ArrowSource):
             if isinstance(error, SourceError):
                 raise
             raise SourceError(
-                f"Record batch {number + 1} of the source cannot be read: {error}. Correct or omit it."
+                f"Record batch {number + 1} of the source cannot be read: {str(error).rstrip('.')}. Correct "
+                "or omit it."
             ) from error
 
 
