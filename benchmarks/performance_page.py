@@ -12,7 +12,7 @@ from statistics import median
 
 from benchmarks.tables import Table, read_tables, table
 
-__all__ = ["page"]
+__all__ = ["OTHER", "one_thread", "page"]
 
 HEAD = """\
 # Performance
@@ -66,6 +66,8 @@ OTHERS = {
     "JAX": ("JAX",),
 }
 OURS = "OrtGradientOptimizer"
+#: Section with the times per batch of a former run.
+OTHER = "Time per batch on another processor"
 #: Ratios between these limits count as equal.
 EQUAL = (0.9, 1.1)
 #: Sheets with more rows are summarised.
@@ -118,7 +120,7 @@ def _short(label: str, classes: bool) -> str:
 def _choice(sections: dict[str, list[Table]]) -> str:
     """Return the table of the first section: which packages are faster and slower, by task."""
     rows = []
-    for found in _one_thread(sections["Time per batch"]):
+    for found in one_thread(sections["Time per batch"]):
         classes = "regression," not in found.title or "logistic" in found.title
         ratios = {_short(name, classes): value for name, value in _ratios(found).items() if "Ort" not in name}
         rows.append([_case(found), *_by_speed(ratios)])
@@ -138,7 +140,8 @@ def _choice(sections: dict[str, list[Table]]) -> str:
     )
 
 
-def _one_thread(found: Iterable[Table]) -> list[Table]:
+def one_thread(found: Iterable[Table]) -> list[Table]:
+    """Return the tables of times with one thread."""
     return [each for each in found if each.title.endswith("; one thread")]
 
 
@@ -184,6 +187,12 @@ def _per_batch(found: list[Table]) -> str:
     text += _wide(some, "microseconds per batch", _case)
     older = any(label.startswith("JAX ") for each in found for label in each.column("contender"))
     return text + VERSIONS if older else text
+
+
+def _other(found: list[Table]) -> str:
+    machine, *cases = found
+    text = f"{_machine(machine)}\nRatios, one thread:\n\n"
+    return text + _wide(cases, "microseconds per batch", _case)
 
 
 def _to_loss(found: list[Table]) -> str:
@@ -324,6 +333,7 @@ def _targets(found: list[Table]) -> str:
 WRITERS: dict[str, Callable[[list[Table]], str]] = {
     "Whole fits": _fits,
     "Time per batch": _per_batch,
+    OTHER: _other,
     "Time to scikit-learn's loss": _to_loss,
     "Batch size": _batch_sizes,
     "Growth of the time": _growth,

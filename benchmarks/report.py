@@ -11,7 +11,7 @@ from typing import Any
 from benchmarks import tables
 from benchmarks.contenders import CONTENDERS
 from benchmarks.measures.programs import Sheet
-from benchmarks.performance_page import page
+from benchmarks.performance_page import OTHER, one_thread, page
 from benchmarks.plots import plot_growth, plot_ratios
 from benchmarks.tables import Table
 
@@ -24,6 +24,27 @@ def _machine(results: dict[str, Any]) -> Table:
     for name, why in results.get("left_out", {}).items():
         rows.append([f"Left out: {CONTENDERS[name].label}: {why}."])
     return Table("Machine", "", ["machine"], rows)
+
+
+def _elsewhere(path: Path, machine: Table) -> list[Table]:
+    """Return the times per batch of a former run on another kind of processor, with its machine."""
+    if not path.exists():
+        return []
+    sections: dict[str, list[Table]] = {}
+    for each in tables.read_tables(path):
+        sections.setdefault(each.section, []).append(each)
+    runs = [sections["Machine"][:1] + one_thread(sections.get("Time per batch", [])), sections.get(OTHER, [])]
+    for known in runs:
+        if len(known) > 1 and _processor(known[0]) != _processor(machine):
+            return [
+                Table(OTHER, each.title, each.header, each.rows[:1] if each is known[0] else each.rows)
+                for each in known
+            ]
+    return []
+
+
+def _processor(machine: Table) -> str:
+    return machine.rows[0][0].partition(",")[0]
 
 
 def _per_batch(results: dict[str, Any]) -> list[Table]:
@@ -80,15 +101,17 @@ def write_report(results: dict[str, Any], folder: Path) -> Path:
         The page.
     """
     (folder / "images").mkdir(parents=True, exist_ok=True)
+    path = folder / "performance.md"
     found = [_machine(results)]
     for section, tables_of in PARTS.items():
         found += tables_of(results) if results.get(section) else []
+        if section == "per_batch":
+            found += _elsewhere(path.with_suffix(".csv"), found[0])
     found.append(tables.target_table(results))
     if results.get("per_batch"):
         plot_ratios(results["per_batch"]["1"], folder / "images" / "per_batch.png")
     if results.get("growth"):
         plot_growth(results["growth"], folder / "images" / "growth.png")
-    path = folder / "performance.md"
     tables.write_tables(path, found)
     path.write_text(page(found), encoding="utf-8")
     return path

@@ -170,6 +170,27 @@ def test_report_of_loaded_results(tmp_path):
     ]
 
 
+def test_times_on_another_processor_are_kept(tmp_path):
+    def write(machine, ratio):
+        header = ["contender", "microseconds per batch", "smallest to largest", "ratio"]
+        times = [["OrtGradientOptimizer", "2", "-", "1.00"], ["torch, eager", "4", "-", ratio]]
+        title = "10-1 regression, 9 samples, batches of 3; one thread"
+        path = tmp_path / "performance.md"
+        write_tables(
+            path,
+            [Table("Machine", "", ["machine"], [[machine]]), Table("Time per batch", title, header, times)],
+        )
+        results = {"machine": "A B, 2 cores", "versions": {"Python": "3"}, "rounds": 5}
+        return write_report(results, tmp_path)
+
+    text = write("A C, 2 cores", "0.51").read_text()
+    section = text.partition("## Time per batch on another processor")[2]
+    assert section.strip().startswith("A C, 2 cores") and "| 0.51 |" in section
+    again = write_report({"machine": "A B, 4 cores", "versions": {}, "rounds": 1}, tmp_path).read_text()
+    assert "| 0.51 |" in again
+    assert "0.51" not in write("A B, 1 core", "0.51").read_text()
+
+
 def test_long_tables_of_the_page_show_their_ratios():
     rows = [[f"model {n}", str(n), str(n / 10)] for n in range(1, 14)]
     machine, sheet = Table("Machine", "", ["machine"], [["one"]]), ["model", "samples", "a / b"]

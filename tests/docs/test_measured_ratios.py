@@ -16,7 +16,8 @@ CONTENDERS = ("OrtGradientForwardBackwardOptimizer", "scikit-learn", "torch", "s
 def measured(network, size):
     """Return our time per batch over that of each contender, of the faster version, on one thread."""
     title = rf"{re.escape(network)} [\w ]+, [\d,]+ samples, batches of {size}; one thread"
-    (found,) = [each for each in PERFORMANCE if re.fullmatch(title, each.title)]
+    times = [each for each in PERFORMANCE if each.section == "Time per batch"]
+    (found,) = [each for each in times if re.fullmatch(title, each.title)]
     pairs = list(zip(found.column("contender"), found.column("ratio"), strict=True))
     return {
         name: max(float(ratio) for label, ratio in pairs if label.startswith(name)) for name in CONTENDERS
