@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from ..exceptions import PluginError
 from ..losses import BaseLoss, Interval, resolve_loss
 from ..losses.interval import check_domain
 from .derivatives import LossDerivatives
@@ -120,10 +119,7 @@ def as_objective(loss: Any, package: str = "lightgbm") -> Objective:
         raise ValueError(f"package={package!r} must be one of {sorted(PACKAGES)}.")
     found = resolve_loss(loss)
     found.check()
-    if found.in_python:
-        raise PluginError(
-            f"{type(found).__name__} is a Python function, without a second derivative: write the loss as a "
-            "subclass of BaseLoss."
-        )
     kind, dtype = PACKAGES[package]
-    return kind(found, dtype)
+    objective = kind(found, dtype)
+    objective.derivatives(1)  # raises an error for a Python function
+    return objective

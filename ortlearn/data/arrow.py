@@ -13,6 +13,7 @@ from .prefetch import prefetched
 from .sample_blocks import SampleBlock
 from .schemas import common_schema, file_schemas
 from .selection import Selection
+from .source_errors import unreadable
 from .sources import ROWS_OF_BLOCK, Source
 from .tables import pyarrow
 from .temporary_files import TemporaryFile
@@ -145,9 +146,7 @@ def _schema_of_files(
     try:
         files = file_schemas(dataset, fragments)
     except (OSError, ValueError) as error:
-        raise SourceError(
-            f"The columns of the files cannot be read: {str(error).rstrip('.')}. Write them again."
-        ) from error
+        raise unreadable("The columns of the files", error, "Write them again.") from error
     return common_schema(files, dataset.schema, columns, is_all, converts)
 
 
@@ -160,9 +159,7 @@ def row_groups(fragments: list[Any] | None) -> list[Any] | None:
         try:
             found += [group for group in fragment.split_by_row_group() if group.row_groups[0].num_rows]
         except (OSError, ValueError) as error:  # base classes of Arrow's errors
-            raise SourceError(
-                f"{fragment.path} cannot be read: {str(error).rstrip('.')}. Write it again, or omit it."
-            ) from error
+            raise unreadable(fragment.path, error, "Write it again, or omit it.") from error
     return found
 
 
@@ -179,10 +176,8 @@ def _batches(
         try:
             batch = next(batches, None)
         except (OSError, ValueError) as error:
-            raise SourceError(
-                f"{where[0].upper()}{where[1:]} cannot be read: {str(error).rstrip('.')}. Write it again, or "
-                "omit it."
-            ) from error
+            what = f"{where[0].upper()}{where[1:]}"
+            raise unreadable(what, error, "Write it again, or omit it.") from error
         if batch is None:
             return
         if batch.num_rows:
@@ -232,10 +227,8 @@ class BatchSource(_ArrowSource):
         except (OSError, ValueError) as error:
             if isinstance(error, SourceError):
                 raise
-            raise SourceError(
-                f"Record batch {number + 1} of the source cannot be read: {str(error).rstrip('.')}. Correct "
-                "or omit it."
-            ) from error
+            what = f"Record batch {number + 1} of the source"
+            raise unreadable(what, error, "Correct or omit it.") from error
 
 
 class SpooledSource(_ArrowSource):

@@ -9,7 +9,7 @@ from typing import Any
 from ..exceptions import SourceError
 from .sample_blocks import SampleBlock
 
-__all__ = ["errors_in", "first_fault", "located"]
+__all__ = ["errors_in", "first_fault", "located", "unreadable"]
 
 
 @contextmanager
@@ -41,3 +41,8 @@ def first_fault(block: SampleBlock, check: Callable[[SampleBlock], Any]) -> Exce
 def located(block: SampleBlock, check: Callable[[SampleBlock], Any], error: Exception) -> Exception:
     """Return the error of a failed check, with the position of the first part that fails alone."""
     return first_fault(block, check) or _placed(error, block.where)
+
+
+def unreadable(what: str, error: Exception, cure: str) -> SourceError:
+    """Return the error for a part of a source that cannot be read."""
+    return SourceError(f"{what} cannot be read: {str(error).rstrip('.')}. {cure}")

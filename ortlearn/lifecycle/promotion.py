@@ -49,8 +49,7 @@ def promote(adaptation: Adaptation, folder: str | os.PathLike | ModelFolder) -> 
     with folder.locked():
         if folder.current is not None:
             check_interface(folder, adaptation.onnx)
-        number = _added(folder, adaptation)
-        folder.switch(number)
+        folder.switch(number := _added(folder, adaptation))
     return number
 
 
