@@ -93,6 +93,12 @@ def _candidate(pull: Any, center: Any, share: Any) -> candidates.Candidate:
     return candidates.Grown(float(share), found) if share else found
 
 
+def _of_trees(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values of trees for those of version 0.2.0, with the name of one table or an empty one."""
+    tables = values.get("tables", ())
+    return {**values, "tables": tuple(filter(None, (tables,))) if isinstance(tables, str) else tables}
+
+
 GRAPH = ("model", "entry", "parameters", "trained", "original_names", "reparametrisation")
 KNOWN = {type(None), *RECORDS, *FORMS}
 TYPES: Mapping[str, RecordType] = {
@@ -108,6 +114,7 @@ TYPES: Mapping[str, RecordType] = {
     ),
     "TrainingState": RecordType(TrainingState, upgraded=state_of_values),
     **{cls.__name__: RecordType(cls) for cls in (Position, Resumption, Window)},  # of version 0.2.0
+    "FusedTrees": RecordType(FusedTrees, former={"table": "tables"}, upgraded=_of_trees),
     "Weight": RecordType(Parameter, upgraded=_of_weight),  # of version 0.2.0
     "Parameter": RecordType(Parameter, needed=("form",), prepared=_stored),
     "Entry": RecordType(Entry, needed=("sklearn_steps",), former={"front": "sklearn_steps"}),

@@ -9,7 +9,7 @@ import numpy as np
 from onnx import ModelProto, TensorProto
 
 from ..exceptions import GradientError
-from ..graphs import GraphBuilder, initializer_arrays, value_types
+from ..graphs import GraphBuilder, value_types
 from ..graphs.output_shapes import with_computed_shapes
 from ..models.fusion import computes, replace_tensors
 from ..models.trees.nodes import FusedTrees, Nodes
@@ -51,7 +51,7 @@ def _with_smooth_sums(model: ModelProto, form: FusedTrees, widths: np.ndarray) -
     """Return a graph in which the sums of leaf values of an ensemble are smooth."""
     producers = {name: node for node in model.graph.node for name in node.output}
     samples, types = form.samples, value_types(model)
-    values = initializer_arrays(model, (form.table, form.base))[form.table]
+    values, _ = form.values(model)
     cast = producers.get(samples)
     if cast is not None and cast.op_type == "Cast" and types[cast.input[0]].elem_type == TensorProto.DOUBLE:
         samples = cast.input[0]  # rounding to float32 is not smooth
@@ -78,7 +78,8 @@ def _with_smooth_sums(model: ModelProto, form: FusedTrees, widths: np.ndarray) -
         x = op.Gather(op.Concat(*sides, axis=0), places + len(used) * missing_left, axis=0)
         distance = op.Div(op.Sub(number(thresholds[:, None]), x), number(width[:, None]))
         shares = _shares_of_leaves(op, levels, op.Sigmoid(distance), number)
-        table = op.Reshape(op.Gather(form.table, leaves, axis=0), [len(leaves), -1])
+        table = op.Concat(*form.tables, axis=0) if len(form.tables) > 1 else form.tables[0]
+        table = op.Reshape(op.Gather(table, leaves, axis=0), [len(leaves), -1])
         if values.ndim == 1 and form.n_scores > 1:  # the tree i adds to the score i % n_scores
             trees = form.nodes.trees[levels.leaves]
             table = op.Mul(table, number(np.eye(form.n_scores)[trees % form.n_scores]))

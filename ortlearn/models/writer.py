@@ -69,7 +69,8 @@ class ModelWriter(SampleWriter):
         self.members: list[Members] = []
         self.text_steps: list[TextSteps] = []
         self.documents: Columns | None = None  # the samples, if they are documents instead of columns
-        self.shared: dict[int, str] = {}  # by the id of a member: a tensor computed for all members at once
+        self.shared: dict[int, tuple[str, str]] = {}  # leaves in all members and in one, by the id of a tree
+        self.tables: dict[str, tuple[str, str]] = {}  # leaves in all members and values, by sums of a tree
         self.quotients: dict[str, tuple[str, str]] = {}
         self.undefined = undefined
         self.link = link

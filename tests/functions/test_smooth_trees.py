@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from sklearn.ensemble import (
+    BaggingRegressor,
     GradientBoostingClassifier,
     GradientBoostingRegressor,
     HistGradientBoostingRegressor,
@@ -21,6 +22,7 @@ ENSEMBLES = {
     "tree": (DecisionTreeRegressor(max_depth=3), np.c_[Y, Y**2], "predict"),
     "forest": (RandomForestClassifier(5, random_state=0), CLASSES, "predict_proba"),
     "two forests": (RandomForestClassifier(3, random_state=0), np.c_[CLASSES, CLASSES > 1], "predict_proba"),
+    "bagging": (BaggingRegressor(n_estimators=5, max_features=0.5, random_state=0), Y, "predict"),
     "boosting": (GradientBoostingClassifier(n_estimators=5), CLASSES, "decision_function"),
     "histograms": (HistGradientBoostingRegressor(max_iter=5, min_samples_leaf=5), Y, "predict"),
     "isolation": (IsolationForest(n_estimators=5, random_state=0), None, "decision_function"),

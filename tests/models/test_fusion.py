@@ -9,6 +9,7 @@ from sklearn.datasets import make_classification, make_regression
 from sklearn.ensemble import (
     AdaBoostRegressor,
     BaggingClassifier,
+    BaggingRegressor,
     ExtraTreesClassifier,
     ExtraTreesRegressor,
     GradientBoostingClassifier,
@@ -123,6 +124,40 @@ def test_classifiers(run_onnx, model, y, dtype):
     label, shares = check_same(model, X, run_onnx, dtype)
     assert label.tolist() == model.predict(X).tolist()
     np.testing.assert_allclose(shares, model.predict_proba(X), atol=1e-5 if dtype == np.float32 else 1e-9)
+
+
+@pytest.mark.parametrize("max_features", [1.0, 0.6])
+@pytest.mark.parametrize(
+    "model, y",
+    [
+        (BaggingRegressor(**FEW), Y[:, 0]),
+        (BaggingRegressor(ExtraTreeRegressor(max_depth=3), **FEW), Y),
+        (BaggingClassifier(**FEW), TEXTS[THREE]),
+        (BaggingClassifier(DecisionTreeClassifier(max_depth=2), **FEW), TWO),
+        (VotingRegressor([(name, DecisionTreeRegressor(max_depth=3)) for name in "ab"]), Y[:, 0]),
+    ],
+    ids=lambda value: getattr(type(value), "__name__", "") if hasattr(value, "fit") else "",
+)
+def test_members_that_are_trees_are_one_operator(run_onnx, model, y, max_features):
+    if isinstance(model, BaggingRegressor | BaggingClassifier):
+        model.set_params(max_features=max_features)
+    found, expected = check_same(model.fit(X, y), X, run_onnx, atol=1e-3), [model.predict(X)]
+    if hasattr(model, "classes_"):
+        expected.append(model.predict_proba(X))
+        np.testing.assert_array_equal(found[0], expected[0])
+    np.testing.assert_allclose(found[-1].reshape(expected[-1].shape), expected[-1], rtol=1e-6, atol=1e-4)
+    fused = graphs(model)[1]
+    assert operators(fused).count(TREES) == 1 and "Sum" not in operators(fused)
+    forest = RandomForestClassifier if hasattr(model, "classes_") else RandomForestRegressor
+    assert len(fused.graph.node) <= len(graphs(forest(**FEW).fit(X, y))[1].graph.node) + 1
+
+
+def test_members_that_lack_a_class(run_onnx):
+    model, known = BaggingClassifier(**FEW).fit(X, TEXTS[THREE]), THREE > 0
+    model.estimators_[1] = DecisionTreeClassifier(max_depth=3, random_state=0).fit(X[known], THREE[known])
+    label, shares = check_same(model, X, run_onnx)
+    assert label.tolist() == model.predict(X).tolist()
+    np.testing.assert_allclose(shares, model.predict_proba(X), atol=1e-6)
 
 
 def test_ties_of_votes(run_onnx):

@@ -15,6 +15,7 @@ from ortlearn import OrtGradientOptimizer
 from ortlearn.exceptions import ResumedWarning, WriteBackError
 from ortlearn.fitting.saved_types import TYPES
 from ortlearn.models.forms import Described
+from ortlearn.models.trees.nodes import Nodes
 from ortlearn.saving import load, save
 
 FILES = Path(__file__).with_name("version_0_2_0")
@@ -58,6 +59,12 @@ def test_a_checkpoint_is_resumed():
     whole = OrtGradientOptimizer(**start.get_params(deep=False)).fit(X, Y)
     assert len(resumed.history_) == len(whole.history_) == 3
     np.testing.assert_allclose(resumed.to_sklearn().predict(X), whole.to_sklearn().predict(X), rtol=1e-5)
+
+
+def test_trees_with_the_name_of_one_table_are_read():
+    kept = {"samples": "X", "numbers": "numbers", "nodes": Nodes.of_splits([1], [2], [0], [0.5], [True])}
+    for name, tables in (("leaf_values", ("leaf_values",)), ("", ())):
+        assert TYPES["FusedTrees"].make({**kept, "table": name}).tables == tables
 
 
 def test_former_records_of_early_stopping():

@@ -19,7 +19,7 @@ from ..scores import (
     label_of,
     regression,
 )
-from ..trees.forests import GrowingBagging, GrowingBaggingOfClasses
+from ..trees.forests import GrowingBagging, GrowingBaggingOfClasses, total_of
 from ..writer import ModelWriter
 
 #: Why the minimum of the objective of an ensemble is another model.
@@ -48,7 +48,7 @@ def mean(op: ModelWriter, tensors: Sequence[str], weights: Iterable[float] | Non
     if weights is not None:
         factors = np.asarray(list(weights), dtype=op.float_dtype)
         tensors = [op.Mul(name, w) for name, w in zip(tensors, factors / factors.sum(), strict=True)]
-    total = tensors[0] if len(tensors) == 1 else op.Sum(*tensors)
+    total = tensors[0] if len(tensors) == 1 else total_of(op, tensors)
     return total if weights is not None or len(tensors) == 1 else op.Div(total, float(len(tensors)))
 
 

@@ -1,6 +1,8 @@
 """Decision trees and forests: means of the values or the depths of leaves."""
 
 import copy
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -30,7 +32,7 @@ from ..parameters import Access
 from ..scores import Scores, classes_of_probabilities, detection, multioutput, regression, transformation
 from ..writer import ModelWriter
 from .monotonic import MonotonicLeaves
-from .nodes import STEM, Nodes, TreeLeaves, leaf_numbers, leaf_sums, trees_of
+from .nodes import STEM, FusedTrees, Nodes, TreeLeaves, leaf_numbers, leaf_sums, trees_of
 from .thresholds import ComparesInFloat32
 
 #: Lowest probability of a forest, in votes of one tree: with LOWEST, the gradient 1 / LOWEST of the logarithm
@@ -42,21 +44,36 @@ def _sums(op: ModelWriter, model: Any, x: str, **options: Any) -> str:
     """Append the sums of the values of the leaves that samples reach."""
     expression = "estimators_[*].tree_.value" if hasattr(model, "estimators_") else "tree_.value"
     table = op.parameter(model, expression, role="table", name=STEM, access=TreeLeaves(), **options)
-    return leaf_sums(op, table, _leaf_numbers(op, model, x), is_mean=True)
+    joined, numbers = _leaf_numbers(op, model, x)
+    sums = leaf_sums(op, table, numbers, is_mean=True)
+    op.tables[sums] = joined, table
+    return sums
 
 
-def _leaf_numbers(op: ModelWriter, model: Any, x: str) -> str:
-    """Append the indices of the leaves that samples reach, for all trees of an ensemble at once."""
+def _leaf_numbers(op: ModelWriter, model: Any, x: str) -> tuple[str, str]:
+    """Append the leaves that samples reach in all trees of an ensemble, and in those of a member."""
     members, samples, columns, n_features = op.siblings.get(id(model), ([model], x, None, None))
     if len(members) == 1 or not all(hasattr(member, "tree_") for member in members):
-        return leaf_numbers(op, Nodes.of_trees(trees_of(model)), x, model.n_features_in_)
+        numbers = leaf_numbers(op, Nodes.of_trees(trees_of(model)), x, model.n_features_in_)
+        return numbers, numbers
     if id(model) not in op.shared:
         nodes = Nodes.of_trees([member.tree_ for member in members], columns)
         counts = np.array([member.tree_.n_leaves for member in members])
-        numbers = leaf_numbers(op, nodes, op.matrix(samples), n_features or model.n_features_in_)
-        numbers = op.Sub(numbers, np.cumsum(counts) - counts)
-        op.shared |= {id(own): op.Gather(numbers, [number], axis=1) for number, own in enumerate(members)}
+        joined = leaf_numbers(op, nodes, op.matrix(samples), n_features or model.n_features_in_)
+        numbers, sizes = op.Sub(joined, np.cumsum(counts) - counts), np.ones(len(members), dtype=np.int64)
+        parts = op.Split(numbers, sizes, axis=1, n_outputs=len(members))
+        op.shared |= {id(own): (joined, part) for own, part in zip(members, parts, strict=True)}
     return op.shared[id(model)]
+
+
+def total_of(op: ModelWriter, tensors: Sequence[str]) -> str:
+    """Append the sum of tensors, which is one fused operator if they are the leaves of all members."""
+    total = op.Sum(*tensors)
+    numbers, tables = zip(*(op.tables.get(own, ("", "")) for own in tensors), strict=True)
+    form = op.fused.get(numbers[0])
+    if len(set(numbers)) == 1 and isinstance(form, FusedTrees) and len(form.nodes.sizes) == len(tables):
+        op.fused[numbers[0]] = replace(form, sums=total, tables=tables)
+    return total
 
 
 #: Losses minimised by the values of leaves, by criterion.
@@ -178,10 +195,7 @@ class _Trees(ComparesInFloat32):
 class TreeRegressorDefinition(_Trees):
     """Regression trees and forests."""
 
-    capabilities = (
-        *(Bags(), GrowingForest(), MONOTONIC),
-        ShiftedTables(lambda model: 1 / len(trees_of(model))),
-    )
+    capabilities = (Bags(), GrowingForest(), MONOTONIC, ShiftedTables(lambda model: 1 / len(trees_of(model))))
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         n_trees, n_outputs = len(trees_of(model)), model.n_outputs_

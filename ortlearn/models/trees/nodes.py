@@ -214,7 +214,7 @@ def leaf_sums(
         sums = op.Add(sums, base)
     form = op.fused.get(numbers)
     if isinstance(form, FusedTrees) and not form.sums:
-        op.fused[numbers] = replace(form, sums=sums, table=table, n_scores=n_scores, base=base)
+        op.fused[numbers] = replace(form, sums=sums, tables=(table,), n_scores=n_scores, base=base)
     return op.Add(sums, first) if first and not base else sums
 
 
@@ -229,21 +229,32 @@ class FusedTrees(FusedForm):
     numbers: str  # tensor of the indices of the leaves, int64 of shape (n, n_trees)
     nodes: Nodes  # with the thresholds that samples are compared with
     sums: str = ""  # tensor of the sums of the values of leaves; empty without any
-    table: str = ""  # initializer of values, (n_leaves,), (n_leaves, k) or (n_leaves, n_outputs, k)
+    # Initializers that together have the values, (n_leaves,), (n_leaves, k) or (n_leaves, n_outputs, k).
+    tables: tuple[str, ...] = ()
     n_scores: int = 1  # columns of the sums of a table of one value per leaf: tree i adds to i % n_scores
     base: str = ""  # initializer of the initial value of each sum
 
     def apply(self, model: ModelProto) -> ModelProto:
         if computes(model, self.sums):
-            arrays = initializer_arrays(model, (self.table, self.base))
-            if arrays[self.table].dtype == np.float32:  # the type of the output
-                model = replace_tensors(model, [self.sums], lambda op: self._write_sums(op, arrays))
+            model = self._with_sums(model)
         if computes(model, self.numbers) and int(self.nodes.is_leaf.sum()) <= MAX_LEAVES:
             model = replace_tensors(model, [self.numbers], self._write_numbers)
         return model
 
-    def _write_sums(self, op: GraphBuilder, arrays: dict[str, np.ndarray]) -> None:
-        values, base = arrays[self.table], arrays[self.base].ravel() if self.base else ()
+    def _with_sums(self, model: ModelProto) -> ModelProto:
+        """Return the model with the sums of this form; the same model for values of other types."""
+        values, base = self.values(model)
+        if values.dtype != np.float32:  # the type of the output
+            return model
+        return replace_tensors(model, [self.sums], lambda op: self._write_sums(op, values, base))
+
+    def values(self, model: ModelProto) -> tuple[np.ndarray, Any]:
+        """Return the values of all leaves, and the initial value of each sum."""
+        arrays = initializer_arrays(model, (*self.tables, self.base))
+        base = arrays[self.base].ravel() if self.base else ()
+        return np.concatenate([arrays[name] for name in self.tables]), base
+
+    def _write_sums(self, op: GraphBuilder, values: np.ndarray, base: Any) -> None:
         if values.ndim == 1:
             targets, weights = self._trees_of_leaves() % self.n_scores, values
             self.write(op, self.sums, self.n_scores, np.arange(len(values)), targets, weights, base)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from onnx import ModelProto, TensorProto, helper
@@ -48,16 +49,16 @@ def _ordered(form: FusedTrees) -> FusedTrees:
 class OrderedTrees(FusedTrees):
     """Trees whose operator reads the samples in order, and whose sums are put back."""
 
-    def _write_sums(self, op: GraphBuilder, arrays: dict[str, np.ndarray]) -> None:
+    def _write_sums(self, op: GraphBuilder, values: np.ndarray, base: Any) -> None:
         key, sums = op.unique("order"), op.unique("sums_in_order")
         form = FusedTrees(**{name: getattr(self, name) for name in self.__dataclass_fields__})
         if not _write_keys(op, form, key):
-            super()._write_sums(op, arrays)
+            super()._write_sums(op, values, base)
             return
         key = op.Squeeze(key, [1])
         size = op.Shape(key)
         _, order = op.TopK(key, size, axis=0, largest=0, n_outputs=2)
-        replace(form, samples=op.Gather(self.samples, order, axis=0), sums=sums)._write_sums(op, arrays)
+        replace(form, samples=op.Gather(self.samples, order, axis=0), sums=sums)._write_sums(op, values, base)
         _, places = op.TopK(order, size, axis=0, largest=0, n_outputs=2)
         op.node("Gather", sums, places, axis=0, outputs=[self.sums])
 

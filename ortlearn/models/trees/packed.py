@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from onnx import ModelProto, TensorProto
 
-from ...graphs import GraphBuilder, initializer_arrays
-from ..fusion import FusedForm, computes, replace_tensors
+from ...graphs import GraphBuilder
+from ..fusion import FusedForm, computes
 from .nodes import FusedTrees
 
 __all__ = ["LevelTrees", "PackedTrees", "by_levels", "for_many", "samples_from", "samples_of_levels"]
@@ -77,12 +77,12 @@ class TabledTrees(FusedTrees):
         """Append the value of each reached leaf in each column, of shape (n_trees, n)."""
         raise NotImplementedError
 
-    def _write_sums(self, op: GraphBuilder, arrays: dict[str, np.ndarray]) -> None:
-        values, n_trees = arrays[self.table], len(self.nodes.sizes)
-        values = values.reshape(len(values), -1).astype(self.nodes.threshold.dtype)
-        if values.shape[1] > COLUMNS:
-            super()._write_sums(op, arrays)
+    def _write_sums(self, op: GraphBuilder, values: np.ndarray, base: Any) -> None:
+        shape, n_trees = values.shape[1:] or (self.n_scores,), len(self.nodes.sizes)
+        if np.prod(values.shape[1:]) > COLUMNS:
+            super()._write_sums(op, values, base)
             return
+        values = values.reshape(len(values), -1).astype(self.nodes.threshold.dtype)
         sums = []
         for found in self._picked(op, values):
             if self.n_scores > 1:
@@ -90,10 +90,9 @@ class TabledTrees(FusedTrees):
             sums.append(op.ReduceSum(found, [0], keepdims=int(self.n_scores == 1)))
         total = op.Transpose(op.Concat(*sums, axis=0) if len(sums) > 1 else sums[0], perm=[1, 0])
         if self.base:
-            total = op.Add(total, arrays[self.base].ravel().astype(values.dtype))
-        shape = [-1, *arrays[self.table].shape[1:]] if arrays[self.table].ndim > 1 else [-1, self.n_scores]
+            total = op.Add(total, base.astype(values.dtype))
         total = op.Cast(total, to=TensorProto.FLOAT) if values.dtype != np.float32 else total
-        op.node("Reshape", total, shape, outputs=[self.sums])
+        op.node("Reshape", total, [-1, *shape], outputs=[self.sums])
 
 
 @dataclass(frozen=True)
@@ -101,12 +100,8 @@ class LevelTrees(TabledTrees):
     """Trees whose leaves the levels of the graph reach."""
 
     def apply(self, model: ModelProto) -> ModelProto:
-        if not computes(model, self.sums) or not computes(model, self.numbers):
-            return model
-        arrays = initializer_arrays(model, (self.table, self.base))
-        if arrays[self.table].dtype != np.float32:
-            return model
-        return replace_tensors(model, [self.sums], lambda op: self._write_sums(op, arrays))
+        is_whole = computes(model, self.sums) and computes(model, self.numbers)
+        return self._with_sums(model) if is_whole else model
 
     def _picked(self, op: GraphBuilder, values: np.ndarray) -> list[str]:
         numbers = op.Reshape(op.Transpose(self.numbers, perm=[1, 0]), [-1])
