@@ -8,7 +8,7 @@ from onnx import ModelProto, NodeProto
 
 from .editing import renamed_node, with_fields
 from .nodes import needed_nodes, node_inputs
-from .queries import graph_names, make_value_info
+from .queries import make_value_info
 from .types import value_types
 
 __all__ = ["extract_model", "prune"]
@@ -36,9 +36,11 @@ def extract_model(
     model: ModelProto, outputs: Sequence[str], inputs: Sequence[str] | None = None
 ) -> ModelProto:
     """Return the part of a model from its inputs, or the tensors ``inputs``, to the tensors ``outputs``."""
-    known = graph_names(model.graph)
-    missing = [name for name in outputs if name not in known]
-    if missing:
+    graph = model.graph
+    known = {value.name for value in (*graph.input, *graph.initializer)}.union(
+        *(n.output for n in graph.node)
+    )
+    if missing := [name for name in outputs if name not in known]:
         raise KeyError(f"{missing} are not tensors of the graph.")
     starts = [value.name for value in model.graph.input] if inputs is None else list(inputs)
     types = value_types(model, names={*outputs, *starts})

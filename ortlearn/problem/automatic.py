@@ -5,6 +5,8 @@ from __future__ import annotations
 import copy
 from typing import TYPE_CHECKING, Any
 
+from onnx import ModelProto
+
 from ..exceptions import ObjectiveWarning, PluginError, warn_user
 from ..learning_rates import BaseLearningRate, LearningRateAdam, LearningRateLBFGS, LearningRateSGD
 from ..models import find_definition, fitted_part, is_flexible, objective_of
@@ -155,7 +157,11 @@ def automatic_rate(
 
 def _is_random(trainable: TrainableModel) -> bool:
     """Return whether the graph contains random operators such as Dropout."""
-    return any(node.op_type in RANDOM for node in trainable.objective_graph().graph.node)
+
+    def has_some(model: ModelProto) -> bool:
+        return any(node.op_type in RANDOM for node in model.graph.node)
+
+    return has_some(trainable.model) and has_some(trainable.objective_graph())
 
 
 def warn_of_ignored_parameters(configuration: Configuration, source: Any) -> None:

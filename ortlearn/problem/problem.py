@@ -263,11 +263,11 @@ class Problem:
     def _score_graph(self, evaluates: bool) -> ScoreGraph:
         trainable, scores = self.trainable, self.trainable.scores
         graph, output = trainable.score_graph(SAMPLE_WEIGHT, evaluates), trainable.objective_tensor
-        output_type = value_types(graph)[output]
-        if scores is not None:
+        if scores is None:
+            output_type = value_types(graph)[output]
+        else:
             output_type = TensorType(helper.np_dtype_to_tensor_dtype(scores.dtype), scores.shape)
         intercepts, features = _intercepts(trainable), _features(trainable, graph)
-        statistics = {} if evaluates else trainable.statistics
         return ScoreGraph(
             graph,
             features,
@@ -276,7 +276,7 @@ class Problem:
             intercepts,
             trainable.origin,
             self.dtype,
-            statistics=statistics,
+            statistics={} if evaluates else trainable.statistics,
             transformers=trainable.transformers_of(self.source),
         )
 
