@@ -64,7 +64,8 @@ def train(
     """
     candidate = None if warm is None else warm.known(configuration, start, validation)
     if warm is not None and isinstance(candidate, KeptStart):  # samples are not prepared
-        _require_gradients(start, start.problem.task(start.data.sample_weight is not None))
+        if not configuration.is_default:  # a model's own loss has gradients
+            _require_gradients(start, start.problem.task(start.data.sample_weight is not None))
         state = with_monotonic_leaves(start.problem, candidate.train(Setting(start.state), Part(start.data)))
         return _ended(model_after(configuration, start, None, state), warm.reason, task)
     start = _with_coordinates(configuration, start, resumed)
@@ -89,10 +90,8 @@ def train(
     settings, setting = replace(settings, advice=advice), Setting(start.state)
     if settings.deadline is not None:
         observer = TimeLimit(settings.deadline, observer)
-    hooks: dict[str, Any] = {
-        "validate": None if validation is None else validation.measure,
-        "observer": observer,
-    }
+    measure = None if validation is None else validation.measure
+    hooks: dict[str, Any] = {"validate": measure, "observer": observer}
     try:
         if isinstance(candidate, KeptStart):
             state = candidate.train(setting, Part(data))
