@@ -18,10 +18,11 @@ COUNT = 48
 
 
 def trees_of_member(member: Member) -> FusedTrees | None:
-    """Return the trees whose leaves a fitted model sums, unless it has other ensembles, too."""
+    """Return the trees of the only table of leaves that a model sums; None for bagging and other models."""
     fused = member.estimator._model().problem.trainable.fused
     forms = [form for form in fused if isinstance(form, FusedTrees)]
-    return forms[0] if len(forms) == 1 and forms[0].sums else None
+    # of bagging, whose trees have a table each, a model per level has the better intervals
+    return forms[0] if len(forms) == 1 and len(forms[0].tables) == 1 else None
 
 
 def thresholds_of(y: np.ndarray) -> np.ndarray:

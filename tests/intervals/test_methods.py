@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from sklearn.ensemble import GradientBoostingRegressor, RandomForestRegressor
+from sklearn.ensemble import BaggingRegressor, GradientBoostingRegressor, RandomForestRegressor
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -50,8 +50,9 @@ def test_coverage_file_and_saved_file(estimator, parameters, tmp_path):
 
 
 @pytest.mark.slow
-def test_single_outputs_train_a_model_per_level():
-    trained = OrtIntervalRegressor(SVR(), random_state=0).fit(X[:150], Y[:150])
+@pytest.mark.parametrize("model", [SVR(), BaggingRegressor(random_state=0)], ids=["SVR", "bagging"])
+def test_single_outputs_and_bagging_train_a_model_per_level(model):
+    trained = OrtIntervalRegressor(model, random_state=0).fit(X[:150], Y[:150])
     quantiles = trained.predict_quantiles(X_NEW)
     assert len(trained.estimators_) == 3 and np.all(np.diff(quantiles, axis=1) >= 0)
     np.testing.assert_allclose((Y_NEW[:, None] <= quantiles).mean(axis=0), trained.levels_, atol=0.12)
