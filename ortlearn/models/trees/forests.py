@@ -69,6 +69,7 @@ def _leaf_numbers(op: ModelWriter, model: Any, x: str) -> tuple[str, str]:
 def total_of(op: ModelWriter, tensors: Sequence[str]) -> str:
     """Append the sum of tensors, which is one fused operator if they are the leaves of all members."""
     total = op.Sum(*tensors)
+    # each member keeps its table, so that weights keep their names
     numbers, tables = zip(*(op.tables.get(own, ("", "")) for own in tensors), strict=True)
     form = op.fused.get(numbers[0])
     if len(set(numbers)) == 1 and isinstance(form, FusedTrees) and len(form.nodes.sizes) == len(tables):
