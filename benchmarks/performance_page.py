@@ -191,7 +191,7 @@ def _per_batch(found: list[Table]) -> str:
 
 def _other(found: list[Table]) -> str:
     machine, *cases = found
-    text = f"{_machine(machine)}\nRatios, one thread:\n\n"
+    text = f"Ratios on one thread of another machine, {machine.rows[0][0].partition(';')[0]}:\n\n"
     return text + _wide(cases, "microseconds per batch", _case)
 
 
@@ -303,7 +303,7 @@ def _sheet(found: Table) -> str:
     rows = []
     for title in found.header:
         if title == "ratio" or " / " in title:
-            values = sorted(map(float, found.column(title)))
+            values = sorted(float(cell.partition(" ")[0]) for cell in found.column(title))
             rows.append([title, *(f"{value:.3g}" for value in (values[0], median(values), values[-1]))])
     return table([f"{len(found.rows)} cases", "smallest", "median", "largest"], rows)
 
