@@ -181,7 +181,7 @@ def _signature(model: Any) -> Any:
     from onnx.helper import tensor_dtype_to_np_dtype
 
     def schema(values: Any) -> Any:
-        specs = []
+        specs: list[Any] = []
         for value in values:
             tensor = value.type.tensor_type
             shape = tuple(dim.dim_value if dim.HasField("dim_value") else -1 for dim in tensor.shape.dim)
