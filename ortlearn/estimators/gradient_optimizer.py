@@ -35,7 +35,7 @@ class OrtGradientOptimizer(BaseOrtGradientEstimator):
         Schedule and update; a number is SGD with that ``eta0``. ``"LBFGS"`` is a solver, which uses all
         samples at once: ``batch_size`` and ``shuffle`` have no effect, and ``max_iter`` counts iterations.
         ``"auto"`` is safe for features and labels of any scale: ``"LBFGS"`` for linear models, up to
-        10,000 samples, and for trees up to 100,000 samples, and ``"Adam"`` on standardised features
+        10,000 samples, and for trees and neighbours up to 100,000, and ``"Adam"`` on standardised features
         otherwise, in ``partial_fit``, and for images and sequences. Models that could overfit few samples
         hold some out to decide when to stop; training from a model's own weights is regularised towards them
         as far as cross-validation requires.
