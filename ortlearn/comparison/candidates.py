@@ -181,7 +181,7 @@ class Grown(Candidate):
         return setting.growth.rule.evidence
 
     def upon(self, kept: Candidate) -> Candidate:
-        return replace(self, base=kept)
+        return replace(self, base=KeptStart() if self.share == 1 else kept)  # nothing of it would be left
 
     def train(self, setting: Setting, part: Part, previous: Any = None) -> Any:
         return self.base.train(setting, part)

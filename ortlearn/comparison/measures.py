@@ -10,7 +10,17 @@ import numpy as np
 
 from ..data.samples import Data
 
-__all__ = ["MANY_SAMPLES", "Losses", "Measure", "Part", "State", "Weights", "folds", "weights_of"]
+__all__ = [
+    "MANY_SAMPLES",
+    "Losses",
+    "Measure",
+    "Part",
+    "State",
+    "Weights",
+    "folds",
+    "misclassified",
+    "weights_of",
+]
 
 #: Number of cross-validation folds; with more samples than the second number, that many are drawn, and only
 #: one fold is evaluated.
@@ -92,6 +102,12 @@ class Losses(Measure):
 def weights_of(data: Data) -> np.ndarray:
     """Return the weights of samples as float64."""
     return np.ones(len(data)) if data.weight_per_sample is None else data.weight_per_sample.astype(np.float64)
+
+
+def misclassified(scores: np.ndarray, classes: np.ndarray | None) -> np.ndarray:
+    """Return 1 for samples whose score, or largest one of several, is that of another class, else 0."""
+    found = scores.argmax(axis=1) if scores.shape[1] > 1 else scores[:, 0] > 0
+    return np.where(np.isnan(scores).any(axis=1), np.inf, found != classes)
 
 
 def folds(

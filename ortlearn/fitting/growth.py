@@ -11,7 +11,7 @@ from scipy.sparse import issparse, vstack
 from sklearn.pipeline import Pipeline
 
 from ..comparison.evidence import best_of, bounded, improves
-from ..comparison.measures import weights_of
+from ..comparison.measures import misclassified, weights_of
 from ..inference.score_runner import ScoreRunner
 from ..models import fitted_part
 from ..models.capabilities import GrowingEnsemble, capability_of
@@ -234,9 +234,12 @@ class TreeStream:
         return shares[0 if best is None else best + 1]
 
     def _losses(self, scores: list[np.ndarray], samples: Samples) -> np.ndarray:
-        """Return the losses of some scores, float64 of shape (n_scores, n_samples)."""
+        """Return the losses of some scores, or errors of votes, float64 of shape (n_scores, n_samples)."""
         problem = self.start.problem
         data = read_data(problem, samples, self.start.features)
+        if self.growth.rule.by_votes:
+            classes = problem.encoder.class_indices(data.y)
+            return np.array([misclassified(own, classes) for own in scores])
         runner = ScoreRunner(problem.task(False), self.configuration.runtime)
         return np.array([runner.losses(own.astype(problem.dtype), data) for own in scores], dtype=np.float64)
 

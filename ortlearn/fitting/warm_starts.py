@@ -23,12 +23,12 @@ from ..comparison.candidates import (
     ShiftedPull,
 )
 from ..comparison.evidence import bounded, choose
-from ..comparison.measures import Measure, Part, Weights, folds
+from ..comparison.measures import Measure, Part, Weights, folds, misclassified
 from ..data.samples import Data
 from ..inference.running import LiveInference
 from ..inference.score_runner import ScoreRunner
 from ..models import find_definition, fitted_part, objective_of
-from ..models.capabilities import ShiftedTables, capability_of
+from ..models.capabilities import GrowingEnsemble, ShiftedTables, capability_of
 from ..onnx_files.loading import is_onnx_source
 from ..preprocessing.initial_fit import is_fitted
 from ..problem.configuration import Configuration
@@ -102,7 +102,9 @@ class WarmStart:
         differs = bool(problem.doubt) and objective_of(problem.source, 1.0) is not None
         if problem.doubt and classes is not None:
             predictions = LiveInference(problem, problem.trainable.model, configuration.runtime)
-        measure = HeldOutSamples(runner, whole, given, numbers, classes is not None, predictions, differs)
+        rule = capability_of(fitted_part(problem.source), GrowingEnsemble) if predictions else None
+        held_out = HeldOutVotes if rule is not None and rule.by_votes else HeldOutSamples
+        measure = held_out(runner, whole, given, numbers, classes is not None, predictions, differs)
         max_iter = min(ITERATIONS, settings.max_iter)
         short = replace(settings, max_iter=max_iter, watch=None, verbose=0, exc=False, keeps_history=False)
         setting = setting_of(configuration, start, prepared, short, self.growth, precision=PRECISION)
@@ -140,6 +142,22 @@ class HeldOutSamples(Measure):
         problem = self.predictions.problem
         labels = problem.targets.classes[problem.encoder.class_indices(part.data.y)]
         return np.ravel(self.predictions.with_weights(weights).predict(part.data.X) != labels)
+
+
+class HeldOutVotes(HeldOutSamples):
+    """Errors of held-out samples, for a classifier whose labels are votes."""
+
+    def scores(self, weights: Weights, part: Part) -> np.ndarray:
+        assert self.predictions is not None
+        found = self.predictions.with_weights(weights).decision_function(part.data.X)
+        return found.reshape(len(found), -1)
+
+    def losses(self, scores: np.ndarray, part: Part) -> np.ndarray:
+        assert self.predictions is not None
+        return misclassified(scores, self.predictions.problem.encoder.class_indices(part.data.y))
+
+    def errors(self, weights: Weights, part: Part) -> None:
+        return None
 
 
 def setting_of(

@@ -16,7 +16,7 @@ from .registry import find_definition
 if TYPE_CHECKING:  # only fits of boosting need it
     from ..boosting.stages import StageObjective
 
-__all__ = ["Bags", "BoostedStages", "GrowingEnsemble", "ShiftedTables", "capability_of"]
+__all__ = ["Bags", "BoostedStages", "GrowingEnsemble", "ReplacedEnsemble", "ShiftedTables", "capability_of"]
 
 
 class GrowingEnsemble:
@@ -28,6 +28,8 @@ class GrowingEnsemble:
     ignores_weightless = False
     #: Shares of new trees that ``partial_fit`` compares, in decreasing order.
     stream_shares: tuple[float, ...] = (1.0, 0.0)
+    #: Whether labels are votes, whose errors are compared, as losses of scores do not determine them.
+    by_votes = False
 
     def grows(self, model: Any) -> bool:
         """Return whether a fitted ensemble can be averaged with another one."""
@@ -64,6 +66,23 @@ class GrowingEnsemble:
     def extended(self, model: Any, other: Any, share: float, largest: int) -> Any:
         """Return the ensemble with a share of the trees of another one, of up to ``largest`` trees."""
         return other
+
+
+class ReplacedEnsemble(GrowingEnsemble):
+    """Ensembles that are replaced as a whole, since a mean of two is none of their kind."""
+
+    def __init__(self, by_votes: bool = False) -> None:
+        self.by_votes = by_votes
+
+    def shares(self, model: Any) -> tuple[float, ...]:
+        return (1.0,)
+
+    def scores_of(self, model: Any, X: Any) -> np.ndarray:
+        found = model.decision_function(X) if self.by_votes else model.predict(X)
+        return found.reshape(len(found), -1)
+
+    def n_leaves(self, model: Any) -> float:
+        return super().n_leaves(model) if hasattr(model.estimators_[0], "tree_") else 1.0
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,8 @@ import pytest
 from sklearn.base import clone
 from sklearn.datasets import make_classification, make_regression
 from sklearn.ensemble import (
+    AdaBoostClassifier,
+    AdaBoostRegressor,
     BaggingClassifier,
     BaggingRegressor,
     ExtraTreesClassifier,
@@ -155,6 +157,7 @@ BOOSTED = [
     HistGradientBoostingClassifier(max_iter=10, learning_rate=0.3, random_state=0),
     RandomForestClassifier(20, random_state=0),
     BaggingClassifier(n_estimators=20, random_state=0),
+    AdaBoostClassifier(DecisionTreeClassifier(max_depth=3), n_estimators=10, random_state=0),
 ]
 
 
@@ -168,7 +171,7 @@ def grown(request):
 @pytest.mark.sweep(2)
 def test_splits_on_other_features_are_added(grown):
     model, trainer = grown
-    refitted = type(model)(**model.get_params()).fit(*NEW)
+    refitted = clone(model).fit(*NEW)
     assert model.score(*TEST) < 0.6 < 0.8 < refitted.score(*TEST)
     assert trainer.score(*TEST) > refitted.score(*TEST) - 0.01
     assert not trainer.start_kept_
@@ -226,6 +229,31 @@ def test_a_single_tree_is_replaced():
     assert before < 100 < after  # a leaf for each of the new samples
     with pytest.raises(ValueError, match="partial_fit cannot grow ExtraTreeRegressor"):
         other.partial_fit(X[250:], -y[250:])
+
+
+@pytest.mark.filterwarnings("ignore::ortlearn.exceptions.StartKeptWarning")
+@pytest.mark.parametrize("member", [None, LogisticRegression()], ids=["stumps", "logistic"])
+def test_adaboost_is_replaced_or_kept_as_a_whole(member):
+    X, y = make_classification(5_000, 20, n_informative=8, n_classes=3, flip_y=0.05, random_state=2)
+    model = AdaBoostClassifier(member, n_estimators=20, random_state=0).fit(X[:1_000], y[:1_000])
+    X_new, y_new = X[1_000:2_000], y[1_000:2_000]
+    # a lower loss of probabilities, which training lowers, gives other votes: 0.546 instead of 0.586
+    kept = OrtGradientOptimizer(model, warm_start=True, random_state=0).fit(X_new, y_new)
+    assert kept.score(X[2_000:], y[2_000:]) > model.score(X[2_000:], y[2_000:]) - 0.01
+    trainer = OrtGradientOptimizer(model, warm_start=True, random_state=0).fit(-X_new, y_new)
+    refit = clone(model).fit(-X_new, y_new)
+    assert trainer.score(-X[2_000:], y[2_000:]) > refit.score(-X[2_000:], y[2_000:]) - 0.01
+    if member is None:
+        np.testing.assert_allclose(trainer.predict_proba(-X), refit.predict_proba(-X), atol=1e-5)
+
+
+def test_the_median_of_adaboost_is_replaced():
+    X, y = VALUES
+    model = AdaBoostRegressor(n_estimators=10, random_state=0).fit(X[:100], y[:100])
+    trainer = OrtGradientOptimizer(model, warm_start=True, random_state=0).fit(-X[100:], y[100:])
+    refit = clone(model).fit(-X[100:], y[100:])
+    np.testing.assert_allclose(trainer.predict(-X), refit.predict(-X), rtol=1e-5)
+    assert trainer.n_iter_ == 0  # leaves that are replaced are not trained
 
 
 def frame(X):

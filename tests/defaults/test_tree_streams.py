@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.ensemble import (
+    AdaBoostClassifier,
     GradientBoostingClassifier,
     GradientBoostingRegressor,
     HistGradientBoostingClassifier,
@@ -27,6 +28,7 @@ MODELS = {
     "forest": RandomForestClassifier(10, random_state=0),
     "boosting": HistGradientBoostingClassifier(max_iter=10, random_state=0),
     "gradient boosting": GradientBoostingClassifier(n_estimators=10, random_state=0),
+    "adaboost": AdaBoostClassifier(DecisionTreeClassifier(max_depth=3), n_estimators=10, random_state=0),
     "pipeline": make_pipeline(StandardScaler(), RandomForestClassifier(10, random_state=0)),
 }
 

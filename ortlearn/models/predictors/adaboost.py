@@ -9,7 +9,7 @@ from onnx import TensorProto
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from ..base import ModelDefinition
-from ..capabilities import ShiftedTables
+from ..capabilities import ReplacedEnsemble, ShiftedTables
 from ..constraints.sets import ClosedSimplex
 from ..constraints.signs import Positive
 from ..forms import Kept, Reshaped
@@ -32,7 +32,7 @@ FEW_LEAVES = 32
 class AdaBoostRegressorDefinition(ModelDefinition):
     """AdaBoostRegressor: the weighted median; the gradient goes to the member that predicts it."""
 
-    capabilities = (ShiftedTables(common_offset),)
+    capabilities = ReplacedEnsemble(), ShiftedTables(common_offset)
 
     def children(self, model: Any) -> Iterator[Any]:
         yield from model.estimators_
@@ -59,6 +59,8 @@ class AdaBoostRegressorDefinition(ModelDefinition):
 
 class AdaBoostClassifierDefinition(ModelDefinition):
     """AdaBoostClassifier; training replaces votes, which have no gradient, by probabilities."""
+
+    capabilities = (ReplacedEnsemble(by_votes=True),)
 
     # Zhu, Zou, Rosset and Hastie, "Multi-class AdaBoost", Statistics and Its Interface 2, 2009 (SAMME)
 

@@ -19,7 +19,7 @@ from .arithmetic import (
 from .broadcasting import align_scalars
 from .gemm import fuse_matmul_add, fuse_matmul_sub, fuse_updates
 from .scalar_propagation import propagate_scalars
-from .scatter import scatter_into_weights
+from .tables import gather_scalars, scatter_into_weights
 
 __all__ = ["PASSES", "fuse_step"]
 
@@ -33,6 +33,7 @@ PASSES = (
     fuse_matmul_add,
     fuse_matmul_sub,
     fuse_updates,
+    gather_scalars,
     scatter_into_weights,
     replace_sign_of_relu,
     align_scalars,

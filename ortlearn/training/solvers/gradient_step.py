@@ -17,7 +17,7 @@ from ...runtime.calls import BoundCall
 from ...runtime.devices import ort_scalar, ort_value
 from ...runtime.sessions import n_threads
 from ..fusions import fuse_step
-from ..fusions.scatter import scatter_rows
+from ..fusions.tables import gather_scalars, scatter_rows
 from ..graphs.names import OBJECTIVE
 from ..graphs.objective import objective_graph
 from ..graphs.sparse_products import taken_samples, with_sparse_samples
@@ -38,7 +38,7 @@ def gradient_graph(task: TrainingTask, carried: list[Carried], rounded: bool, on
     model = gradient_of_loss(
         objective, OBJECTIVE, task.graph.weights, task.gradient, origin=task.graph.origin
     )
-    model = fuse_step(model, [scatter_rows]) if one_thread else model
+    model = fuse_step(model, [gather_scalars, scatter_rows] if one_thread else [gather_scalars])
     return StepGraph(model, OBJECTIVE, carried)
 
 

@@ -23,7 +23,7 @@ from ...graphs.editing import with_fields
 from ...graphs.queries import copy_value, renamed_value
 from ...runtime.buffers import Carried
 from ..fusions import fuse_step
-from ..fusions.scatter import scatter_rows
+from ..fusions.tables import scatter_rows
 from ..graphs.names import OBJECTIVE, RATE, SAMPLE_WEIGHT
 from ..graphs.objective import batch_type, differentiated, objective_graph, statistic_outputs
 from ..graphs.sparse_products import all_entries, append_slices

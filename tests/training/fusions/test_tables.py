@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from ortlearn.training.fusions.scatter import scatter_into_weights, scatter_rows
+from ortlearn.training.fusions.tables import gather_scalars, scatter_into_weights, scatter_rows
 
 ZEROS = "zeros = ConstantOfShape <value = float[1] {0}> (size)"
 ADD = 'd = ScatterElements <axis = 0, reduction = "add"> (zeros, i, g)'
@@ -80,3 +80,36 @@ def test_elements_are_not_rows(fuse):
         { new = ScatterElements <axis = 0, reduction = "add"> (w, i, g) }"""
     feeds = {"i": np.array([[1, 1], [4, 1], [1, 0]])}
     assert fuse(text, scatter_rows, feeds=feeds) == {"ScatterElements": 1}
+
+
+GATHER = "g (float[w] table, int64[{sizes}] i) => (float[{sizes}] y) {{ y = Gather <axis = 0> (table, i) }}"
+
+
+@pytest.mark.parametrize("sizes", ["n, 60", "120", "n, 5, 20"])
+def test_scalars_are_gathered_as_elements(fuse, sizes):
+    text, shape = GATHER.format(sizes=sizes), [int(size) if size != "n" else 2 for size in sizes.split(", ")]
+    feeds = {
+        "table": np.arange(7, dtype=np.float32),
+        "i": np.random.default_rng(0).integers(-7, 7, size=shape),
+    }
+    assert fuse(text, gather_scalars, feeds=feeds) == {"GatherElements": 1, "Reshape": 2}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        GATHER.format(sizes="5, 2"),
+        GATHER.format(sizes="n, m"),
+        GATHER.format(sizes="200")
+        .replace("float[w]", "float[w, 2]")
+        .replace("(float[200]", "(float[200, 2]"),
+    ],
+    ids=["few", "unknown", "rows"],
+)
+def test_other_look_ups_are_kept(fuse, text):
+    rank = text.count("w, 2") + 1
+    table = np.arange(14, dtype=np.float32).reshape([7, 2] if rank == 2 else [-1])
+    shape = [200] if rank == 2 else [5, 2]
+    assert fuse(text, gather_scalars, feeds={"table": table, "i": np.ones(shape, dtype=np.int64)}) == {
+        "Gather": 1
+    }

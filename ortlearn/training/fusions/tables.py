@@ -1,4 +1,4 @@
-"""Sparse gradients of tables, added to the tables directly."""
+"""Elements of tables, and their sparse gradients, which are added to the tables directly."""
 
 from __future__ import annotations
 
@@ -10,7 +10,27 @@ from onnx import NodeProto, TensorProto, numpy_helper
 from ...graphs.nodes import attribute, attributes_of
 from ...graphs.view import GraphView
 
-__all__ = ["scatter_into_weights", "scatter_rows"]
+__all__ = ["gather_scalars", "scatter_into_weights", "scatter_rows"]
+
+#: Number of scalars from which two more nodes take less time than Gather.
+MANY_SCALARS = 100
+
+
+def gather_scalars(graph: GraphView) -> None:
+    """Write Gather of many scalars as GatherElements, which takes a tenth of the time."""
+    graph.rewrite(partial(_gather_elements, graph))
+
+
+def _gather_elements(graph: GraphView, node: NodeProto) -> bool:
+    if (node.domain, node.op_type) != ("", "Gather") or graph.value(node.input[1]) is not None:
+        return False
+    op, (table, indices) = graph.op, node.input
+    sizes = [size if isinstance(size, int) else 0 for size in op.shape(indices) or ()]
+    if len(op.shape(table) or ()) != 1 or not sizes or 0 in sizes[1:] or 0 < np.prod(sizes) < MANY_SCALARS:
+        return False
+    flat = op.GatherElements(table, op.Reshape(indices, np.array([-1])), axis=0)
+    op.node("Reshape", flat, np.array([-1, *sizes[1:]]), outputs=node.output)
+    return True
 
 
 def scatter_into_weights(graph: GraphView) -> None:
