@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,8 @@ __all__ = ["LearningRateLBFGS"]
 
 #: A failed line search counts as convergence if the last decrease is below this number of rounding errors.
 ROUNDING_ERRORS = 100
+#: Steps of a line search that do not lower the objective, by rounding errors, after which it has failed.
+EQUAL_STEPS = 4
 #: Message of a failed line search.
 NO_STEP = (
     "no step along the search direction lowers the objective, as rounding errors are larger than the "
@@ -101,37 +104,43 @@ class LearningRateLBFGS(BaseSolver):
 
     def _run(self, objective: Any, weights: Any, max_iter: Any, note: Any, ftol: Any, split: Any) -> Any:
         """Return the solution of one run, and its number of iterations."""
-        values, last, bounds = [], [0.0], split.bounds(len(weights))
+        values, last, kept, n_equal = list[float](), [0.0], [weights], [0]
+        bounds = split.bounds(len(weights))
 
         def evaluate(parts: Any) -> Any:
             value, slopes = objective(split.join(parts))
             last[0], slopes = split.add_absolute_values(value, slopes, parts)
+            n_equal[0] += bool(values and 0 <= last[0] - values[-1] <= ftol * max(abs(values[-1]), 1.0))
+            if n_equal[0] == EQUAL_STEPS:
+                raise _NoStepError
             return last[0], slopes
 
         def callback(parts: Any) -> None:  # parts are those of the last evaluation
             values.append(last[0])
-            note(split.join(parts))
+            kept[0], n_equal[0] = split.join(parts), 0
+            note(kept[0])
 
-        result = minimize(
-            evaluate,
-            split.split(weights),
-            jac=True,
-            bounds=bounds,
-            method="L-BFGS-B",
-            callback=callback,
-            options={
-                "maxiter": max_iter,
-                "maxfun": (self.max_line_search + 1) * (max_iter + 1),
-                "maxcor": self.memory,
-                "gtol": self.gtol,
-                "ftol": ftol,
-                "maxls": self.max_line_search,
-            },
-        )
+        options = {
+            "maxiter": max_iter,
+            "maxfun": (self.max_line_search + 1) * (max_iter + 1),
+            "maxcor": self.memory,
+            "gtol": self.gtol,
+            "ftol": ftol,
+            "maxls": self.max_line_search,
+        }
+        solve = partial(minimize, jac=True, bounds=bounds, method="L-BFGS-B", callback=callback)
+        try:
+            result = solve(evaluate, split.split(weights), options=options)
+        except _NoStepError:
+            return Solution(kept[0], _is_rounding(values, ftol), NO_STEP), len(values)
         failed = result.status == 2
         done = result.success or (failed and _is_rounding(values, ftol))
         message = NO_STEP if failed else str(result.message)
         return Solution(split.join(result.x), bool(done), message), result.nit
+
+
+class _NoStepError(Exception):
+    """Steps of a line search change the objective by rounding errors only."""
 
 
 class _SplitWeights:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from ...penalties import BasePenalty
 from ...runtime.buffers import Carried, CarriedBuffers
 from ...runtime.calls import BoundCall
 from ...runtime.devices import ort_scalar, ort_value
+from ...runtime.providers import CPU
 from ...runtime.sessions import n_threads
 from ..fusions import fuse_step
 from ..fusions.tables import gather_scalars, scatter_rows
@@ -26,18 +28,20 @@ from ..graphs.task import TrainingTask
 from ..optimisations.activations import CHUNK_BYTES, MAX_ACTIVATIONS, samples_per_evaluation
 from ..steps.base_step import BaseStep
 from ..steps.compiled import compiled_graph
+from .linear_maps import BoundMap, bound_maps
 from .smoothing import WIDTH, smoothed_objective
 
 __all__ = ["GradientStep", "left_penalty"]
 
 
-def gradient_graph(task: TrainingTask, carried: list[Carried], rounded: bool, one_thread: bool) -> StepGraph:
-    """Return the graph from samples and weights to the objective and the gradients of the weights."""
+def gradient_graph(
+    task: TrainingTask, carried: list[Carried], maps: list[str], rounded: bool, one_thread: bool
+) -> StepGraph:
+    """Return the graph from samples and weights to the objective and the gradients of weights and maps."""
     task = task.changed(penalty=task.objective.penalty.without_absolute_values())
     objective = smoothed_objective(task) if rounded else objective_graph(task)
-    model = gradient_of_loss(
-        objective, OBJECTIVE, task.graph.weights, task.gradient, origin=task.graph.origin
-    )
+    names = [*task.graph.weights, *maps]
+    model = gradient_of_loss(objective, OBJECTIVE, names, task.gradient, origin=task.graph.origin)
     model = fuse_step(model, [gather_scalars, scatter_rows] if one_thread else [gather_scalars])
     return StepGraph(model, OBJECTIVE, carried)
 
@@ -57,12 +61,13 @@ class GradientStep(BaseStep):
     def build(self) -> list[Carried]:
         """Return the weights, with their gradients as results."""
         _check_task(self.task)
-        self._trained, self._shapes = self.task, None
+        self._trained, self._shapes, self._maps = self.task, None, list[BoundMap]()
         return [Carried(name, None, name, f"{name}_grad") for name in self.task.graph.weights]
 
     def _compiled(self, rounded: bool) -> tuple[StepGraph, Any]:
         task, n_jobs = self._trained, 1 if self._trained.graph.sparse else self.n_jobs
-        build = lambda: gradient_graph(task, self.carried, rounded, n_threads(n_jobs) == 1)  # noqa: E731
+        maps, one_thread = [bound.map.name for bound in self._maps], n_threads(n_jobs) == 1
+        build = partial(gradient_graph, task, self.carried, maps, rounded, one_thread)
         return compiled_graph(task, ("all samples", rounded), self.device, n_jobs, build)
 
     def graphs(self) -> dict[str, ModelProto]:
@@ -71,10 +76,16 @@ class GradientStep(BaseStep):
 
     def bind(self, data: Data, sizes: list[int], buffers: CarriedBuffers) -> None:
         """Keep the tensors of weights, gradients and, if they fit, samples; the first call binds them."""
-        reads_entries = data.is_sparse and self.device.reads_entries
         self._data, self._buffers, self._calls = data, buffers, dict[bool, BoundCall]()
-        self._trained = with_sparse_samples(self.task, data) if reads_entries else self.task
         self._objective, self._width = (ort_scalar(self.task.graph.dtype, self.device) for _ in range(2))
+        if self.device.provider == CPU:
+            of_weights = dict(zip(self.task.graph.weights, map(np.shape, buffers.written()), strict=True))
+            self._trained, self._maps = bound_maps(self.task, data, of_weights, self.max_activations)
+        if self._maps:
+            self._shapes = self._size = None
+            return
+        reads_entries = data.is_sparse and self.device.reads_entries
+        self._trained = with_sparse_samples(self.task, data) if reads_entries else self.task
         shapes = [array.shape for array in self.task.inputs(data).values()]
         if data.is_sparse or shapes != self._shapes:  # types are inferred once for the starts on the samples
             self._shapes = shapes
@@ -91,6 +102,9 @@ class GradientStep(BaseStep):
             read, written = self._buffers.between(self._buffers.current)
             values = {} if self._size else self._values(slice(0, len(self._data)))
             results = {**written, OBJECTIVE: self._objective}
+            for bound in self._maps:
+                values[bound.map.name] = ort_value(bound.result, self.device)
+                results[f"{bound.map.name}_grad"] = ort_value(bound.slopes, self.device)
             session = self._compiled(rounded)[1]
             self._calls[rounded] = BoundCall(session, {**values, **read, WIDTH: self._width}, results)
         return self._calls[rounded]
@@ -98,6 +112,8 @@ class GradientStep(BaseStep):
     def _values(self, samples: slice) -> dict[str, Any]:
         """Return some samples as inputs of the graph."""
         columns, numbers = self.task.columns(self._data), np.arange(samples.start, samples.stop)
+        for name in self.task.graph.features.keys() - self._trained.graph.features:
+            del columns[name]
         if self._data.is_sparse:
             arrays = taken_samples(self._trained, columns.items(), numbers, len(numbers))
         else:
@@ -122,12 +138,18 @@ class GradientStep(BaseStep):
         call = self._call(rounded=width > 0)
         self._buffers.load(weights)
         self._width.update_inplace(np.array(width, dtype=self.task.graph.dtype))
-        value, gradient = 0.0, np.zeros(sum(array.size for array in weights.values()))
+        ends = np.cumsum([0, *(array.size for array in self._buffers.written())])
+        value, gradient = 0.0, np.zeros(ends[-1])
+        for bound in self._maps:
+            bound.compute(weights)
         for share in self._shares(call):
             call.function()
             value += share * float(self._objective.numpy())
             parts = [np.ravel(array) for array in self._buffers.written()]
             gradient += share * np.concatenate(parts, dtype=np.float64)
+        for bound in self._maps:
+            place = self.task.graph.weights.index(bound.map.weight)
+            gradient[ends[place] : ends[place + 1]] += bound.gradient()
         return value, gradient
 
     def trial(self, *arguments: Any) -> tuple[dict, dict]:

@@ -1,0 +1,169 @@
+"""Products of sparse samples and sums of leaves, which SciPy computes several times as fast as operators."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from onnx import NodeProto
+from scipy.sparse import csr_matrix, issparse
+
+from ...data.samples import Data
+from ...graphs import TensorType, make_value_info
+from ...graphs.editing import with_fields
+from ...graphs.nodes import attribute
+from ...graphs.view import GraphView
+from ..graphs.sparse_products import sparse_features
+from ..graphs.task import TrainingTask
+from ..optimisations.activations import samples_per_call, surely_fitting
+
+__all__ = ["BoundMap", "LinearMap", "bound_maps", "with_linear_maps"]
+
+#: Inputs of a graph with the results of linear maps.
+MAPPED = "ortlearn_map_{}"
+
+
+@dataclass(frozen=True)
+class LinearMap:
+    """``z = A w`` of a weight w, where A depends on the samples only."""
+
+    name: str  # input of the graph for z
+    feature: str  # sparse samples A, or the indices of the elements of w to sum
+    weight: str
+    shape: tuple[int, ...]  # of z for a sample
+    n_sums: int = 0  # sums for a sample, of every so many-th index; 0 for a product of sparse samples
+
+    def matrix(self, samples: Any, n_rows: int, dtype: np.dtype) -> csr_matrix | None:
+        """Return A for a weight of ``n_rows`` rows; None if an index is out of bounds."""
+        if not self.n_sums:
+            return samples.tocsr() if samples.shape[1] == n_rows else None
+        if not samples.size or samples.min() < -n_rows or samples.max() >= n_rows:
+            return None
+        n_terms = samples.shape[1] // self.n_sums
+        places = samples.reshape(len(samples), n_terms, self.n_sums).transpose(0, 2, 1).ravel() % n_rows
+        ends = np.arange(0, len(places) + 1, n_terms)
+        return csr_matrix((np.ones(len(places), dtype), places, ends), (len(ends) - 1, n_rows))
+
+
+class BoundMap:
+    """A linear map for some samples, and the arrays that a graph reads and writes."""
+
+    def __init__(self, own: LinearMap, matrix: csr_matrix, n_samples: int, dtype: np.dtype) -> None:
+        self.map, self._matrix = own, matrix
+        self.result, self.slopes = (np.zeros((n_samples, *own.shape), dtype) for _ in range(2))
+
+    def compute(self, weights: Mapping[str, np.ndarray]) -> None:
+        """Write z for some weights."""
+        weight = weights[self.map.weight]
+        columns = weight.ravel() if weight.size == len(weight) else weight.reshape(len(weight), -1)
+        self.result[...] = (self._matrix @ columns).reshape(self.result.shape)
+
+    def gradient(self) -> np.ndarray:
+        """Return the gradient of the weight, flat, given the slopes of z."""
+        slopes = self.slopes.reshape(self._matrix.shape[0], -1)
+        return np.ravel(self._matrix.T @ (slopes if slopes.shape[1] > 1 else slopes[:, 0]))
+
+
+def bound_maps(
+    task: TrainingTask, data: Data, shapes: Mapping[str, tuple[int, ...]], limit: int
+) -> tuple[TrainingTask, list[BoundMap]]:
+    """Return the task that reads linear maps, and these for some samples and shapes of weights.
+
+    There are none if an index is out of bounds, or if the activations of all samples exceed a limit in bytes.
+    """
+    inputs, dtype = task.inputs(data), task.graph.dtype
+    mapped, maps = with_linear_maps(task, inputs)
+    matrices = [own.matrix(inputs[own.feature], shapes[own.weight][0], dtype) for own in maps]
+    read = {name: array for name, array in inputs.items() if name in mapped.graph.features}
+    read |= {own.name: np.broadcast_to(np.zeros(1), (len(data), *own.shape)) for own in maps}
+    fits = (count(mapped.graph.model, read, limit) for count in (surely_fitting, samples_per_call))
+    if not maps or any(own is None for own in matrices) or all(count < len(data) for count in fits):
+        return task, []
+    return mapped, [BoundMap(own, found, len(data), dtype) for own, found in zip(maps, matrices, strict=True)]
+
+
+def with_linear_maps(task: TrainingTask, inputs: Mapping[str, Any]) -> tuple[TrainingTask, list[LinearMap]]:
+    """Return a task whose graph reads the results of linear maps as features, and these maps, if any."""
+    sparse = {name for name, array in inputs.items() if issparse(array)}
+    view, maps = GraphView(task.graph.model, prefix="mapped_"), list[LinearMap]()
+    if sparse - sparse_features(task.graph.model, sparse):
+        return task, []
+    if any(
+        node.input[0] in sparse and node.input[1] not in task.graph.weights
+        for node in view.nodes
+        if node.input
+    ):
+        return task, []
+    view.rewrite(partial(_read_map, view, task, inputs, maps))
+    if not maps:
+        return task, []
+    view.drop_unused()
+    read = {name for node in view.nodes for name in node.input} | view.captured
+    mapped = {own.name: TensorType(_elem_type(view, own), (None, *own.shape)) for own in maps}
+    features = {name: known for name, known in task.graph.features.items() if name in read}
+    left = [
+        value
+        for value in task.graph.model.graph.input
+        if value.name not in task.graph.features.keys() - features
+    ]
+    left += [make_value_info(name, known) for name, known in mapped.items()]
+    return task.changed(model=with_fields(view.to_model(), input=left), features={**features, **mapped}), maps
+
+
+def _elem_type(view: GraphView, own: LinearMap) -> int:
+    known = view.op.type(own.weight)
+    assert known is not None
+    return known.elem_type
+
+
+def _read_map(
+    view: GraphView, task: TrainingTask, inputs: Mapping[str, Any], maps: list[LinearMap], node: NodeProto
+) -> bool:
+    """Write a node whose result is a linear map as an input, and add the map."""
+    name, op = MAPPED.format(len(maps)), view.op
+    if node.input and issparse(inputs.get(node.input[0])):
+        feature, weight, *added = node.input
+        maps.append(LinearMap(name, feature, weight, (view.sizes(weight) or ())[1:]))
+        op.set_type(name, _elem_type(view, maps[-1]), (None, *maps[-1].shape))
+        op.node("Add" if added else "Identity", name, *added, outputs=node.output)
+        return True
+    found = _sums_of_elements(view, task, inputs, node, name)
+    if found is not None:
+        maps.append(found)
+        op.set_type(name, _elem_type(view, found), (None, *found.shape))
+        op.node("Identity", name, outputs=node.output)
+    return found is not None
+
+
+def _sums_of_elements(
+    view: GraphView, task: TrainingTask, inputs: Mapping[str, Any], node: NodeProto, name: str
+) -> LinearMap | None:
+    """Return the map of a node that sums the elements of a weight that each sample looks up, or None."""
+    axes = view.value(node.input[1]) if node.op_type == "ReduceSum" and len(node.input) == 2 else None
+    if axes is None or axes.tolist() != [1]:
+        return None
+    divided = view.producer(node.input[0], "Reshape")
+    gather = view.producer(divided.input[0] if divided is not None else node.input[0], "Gather")
+    if gather is None or attribute(gather, "axis", 0) != 0 or gather.input[0] not in task.graph.weights:
+        return None
+    (table, feature), keeps = gather.input, attribute(node, "keepdims", 1)
+    known, indices = view.op.shape(table), inputs.get(feature)
+    if known is None or indices is None or indices.ndim != 2:
+        return None
+    if divided is None:
+        shape = (*(1,) * keeps, *known[1:])
+        return LinearMap(name, feature, table, shape, 1)
+    sizes = view.value(divided.input[1])
+    if (
+        sizes is None
+        or len(sizes) != 3
+        or keeps
+        or len(known) != 1
+        or math.prod(sizes[1:]) != indices.shape[1]
+    ):
+        return None
+    return LinearMap(name, feature, table, (int(sizes[2]),), int(sizes[2]))
