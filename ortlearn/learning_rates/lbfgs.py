@@ -15,7 +15,7 @@ __all__ = ["LearningRateLBFGS"]
 
 #: A failed line search counts as convergence if the last decrease is below this number of rounding errors.
 ROUNDING_ERRORS = 100
-#: Steps of a line search that do not lower the objective, by rounding errors, after which it has failed.
+#: Steps that change the objective by rounding errors, and do not lower it, after which it has converged.
 EQUAL_STEPS = 4
 #: Message of a failed line search.
 NO_STEP = (
@@ -111,7 +111,7 @@ class LearningRateLBFGS(BaseSolver):
             value, slopes = objective(split.join(parts))
             last[0], slopes = split.add_absolute_values(value, slopes, parts)
             n_equal[0] += bool(values and 0 <= last[0] - values[-1] <= ftol * max(abs(values[-1]), 1.0))
-            if n_equal[0] == EQUAL_STEPS:
+            if n_equal[0] >= EQUAL_STEPS and _is_rounding(values, ftol):
                 raise _NoStepError
             return last[0], slopes
 
@@ -132,7 +132,7 @@ class LearningRateLBFGS(BaseSolver):
         try:
             result = solve(evaluate, split.split(weights), options=options)
         except _NoStepError:
-            return Solution(kept[0], _is_rounding(values, ftol), NO_STEP), len(values)
+            return Solution(kept[0], True, NO_STEP), len(values)
         failed = result.status == 2
         done = result.success or (failed and _is_rounding(values, ftol))
         message = NO_STEP if failed else str(result.message)
@@ -140,7 +140,7 @@ class LearningRateLBFGS(BaseSolver):
 
 
 class _NoStepError(Exception):
-    """Steps of a line search change the objective by rounding errors only."""
+    """After a small decrease, further steps change the objective by rounding errors only."""
 
 
 class _SplitWeights:

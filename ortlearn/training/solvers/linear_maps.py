@@ -89,6 +89,9 @@ def bound_maps(
 def with_linear_maps(task: TrainingTask, inputs: Mapping[str, Any]) -> tuple[TrainingTask, list[LinearMap]]:
     """Return a task whose graph reads the results of linear maps as features, and these maps, if any."""
     sparse = {name for name, array in inputs.items() if issparse(array)}
+    indices = {name for name, array in inputs.items() if array.dtype.kind == "i" and array.ndim == 2}
+    if not sparse | indices:
+        return task, []
     view, maps = GraphView(task.graph.model, prefix="mapped_"), list[LinearMap]()
     if sparse - sparse_features(task.graph.model, sparse):
         return task, []
