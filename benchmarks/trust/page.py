@@ -189,10 +189,7 @@ REASONS = """Known reasons:
 - *CategoricalNB*: new samples have categories that the model, and scikit-learn, do not know.
 - *engel*, half of the cases that lose on new samples: 52 new samples, and few large incomes decide R2. The
   same splits lower all linear models.
-- *iris*, a quarter of them: 33 new samples.
-
-Of fits on new samples, those that had changed the model under an earlier rule were measured again, and all of
-bagging and single trees."""
+- *iris*, a quarter of them: 33 new samples."""
 
 
 def _table(results: list[Result]) -> str:

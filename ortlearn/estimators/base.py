@@ -135,6 +135,10 @@ class BaseOrtGradientEstimator(CallbackMethods, ExportMethods, PredictionMethods
     ) -> Self:
         """Train one epoch on a batch of samples, from the weights and the state of the last call.
 
+        The first call starts as ``fit`` does: with ``warm_start=True`` from the model's own weights.
+        Ensembles of trees with their own loss get trees fitted on a window of samples instead; then
+        ``learning_rate`` has no effect.
+
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)

@@ -34,8 +34,8 @@ class OrtGradientOptimizer(BaseOrtGradientEstimator):
     learning_rate : str, float or BaseLearningRate, default="auto"
         Schedule and update; a number is SGD with that ``eta0``. ``"LBFGS"`` is a solver, which uses all
         samples at once: ``batch_size`` and ``shuffle`` have no effect, and ``max_iter`` counts iterations.
-        ``"auto"`` is safe for features and labels of any scale: ``"LBFGS"`` for linear models, up to
-        10,000 samples, and for trees and neighbours up to 100,000, and ``"Adam"`` on standardised features
+        ``"auto"`` is safe for features and labels of any scale: ``"LBFGS"`` for linear models, for others up
+        to 10,000 samples, and for trees and neighbours up to 100,000, and ``"Adam"`` on standardised features
         otherwise, in ``partial_fit``, and for images and sequences. Models that could overfit few samples
         hold some out to decide when to stop; training from a model's own weights is regularised towards them
         as far as cross-validation requires.
@@ -53,7 +53,7 @@ class OrtGradientOptimizer(BaseOrtGradientEstimator):
     random_state : int, RandomState instance or None, default=None
         Seed of fresh weights and of the order of samples.
     warm_start : bool, default=False
-        Whether the first ``fit`` starts from the model's own weights and a later one from the last solution;
+        Whether the first call starts from the model's own weights and a later ``fit`` from the last solution;
         otherwise every ``fit`` starts from fresh weights. With ``learning_rate="auto"``, gradient boosting
         also adds trees fitted on the new samples, and forests replace some trees by such ones, if this
         improves the predictions of held-out samples.
@@ -98,9 +98,9 @@ class OrtGradientOptimizer(BaseOrtGradientEstimator):
         ``early_stopping``, a given ``tol`` applies to the training loss; with None all epochs are run, unless
         ``learning_rate="auto"`` holds samples out.
     scoring : str, callable or None, default="loss"
-        Criterion of ``early_stopping``: ``"loss"`` is the training loss, None the ``score`` of the estimator,
-        others are scorers of scikit-learn. ``validation_scores_`` has the values of the scorer; with
-        ``"loss"``, those of ``score``.
+        Criterion of ``early_stopping``: ``"loss"`` is the validation loss, None the ``score`` of the
+        estimator, others are scorers of scikit-learn. ``validation_scores_`` has the values of the scorer;
+        with ``"loss"``, those of ``score``.
     average : bool or int, default=False
         Whether the trained weights are the mean of the weights after each update (averaged SGD). With a
         number, averaging begins with the update that contains the sample of that number.

@@ -174,11 +174,12 @@ def new_start(
         expected.check_known(problem.targets.classes, "the model")
     own_fit = bool(problem.doubt) and configuration.is_default and not stream and whole is None
     weights = _starting_weights(configuration, problem, random_state, last, own_fit)
-    fresh = _fresh_weights(problem, random_state) if configuration.updates.learning_rate is None else None
+    continues = _starts_from_model(configuration, problem)
+    draws = configuration.updates.learning_rate is None and not (stream and continues)
+    fresh = _fresh_weights(problem, random_state) if draws else None
     seen = problem.total_weight(labels, weights_of_labels, total)
     state = TrainingState(weights, seed=seed, total_weight=seen, penalty_weight=seen, anchor=weights)
-    from_model = not stream and (own_fit or _starts_from_model(configuration, problem))
-    return Start(problem, features, data, state, from_model, fresh)
+    return Start(problem, features, data, state, not stream and (own_fit or continues), fresh)
 
 
 def _starts_from_model(configuration: Configuration, problem: Problem) -> bool:

@@ -78,8 +78,8 @@ def too_few(n: int, coverage: float) -> ValueError:
     """Return the error for too few calibration samples."""
     return ValueError(
         f"{n} calibration samples are too few for a coverage of {coverage:g}, which takes at least "
-        f"{needed(coverage)}: pass more samples, a larger share calibration, or method='cv+', which "
-        "calibrates by cross-validation."
+        f"{needed(coverage)}: pass more samples, a larger share calibration, or of OrtIntervalRegressor "
+        "method='cv+', which calibrates by cross-validation."
     )
 
 

@@ -185,9 +185,16 @@ def residual_members(plan: Plan, samples: Samples) -> Trained:
 def copies(plan: Plan, samples: Samples) -> Trained:
     """Train copies of the model by seeds."""
     given, plan = plan.given(samples), _retrained(plan, "method='ensemble'")
+    plan = replace(plan, estimator=_unseeded(plan.estimator))
     found = tuple(plan.trained(samples, seed) for seed in range(plan.n_members))
     mean = np.mean([residuals_of(member, samples) for member in found], axis=0)
     return (*given, *found), Copies(float(np.sqrt(np.mean(mean**2))) or 1.0, bool(given))
+
+
+def _unseeded(model: Any) -> Any:
+    """Return a model without the seeds of its own, with which all copies would be equal."""
+    names = [name for name in model.get_params() if name.split("__")[-1] == "random_state"]
+    return clone(model).set_params(**dict.fromkeys(names)) if names else model
 
 
 def folds(plan: Plan, samples: Samples) -> Trained:

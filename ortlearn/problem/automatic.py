@@ -40,7 +40,7 @@ FEW_SAMPLES, FEW_SAMPLES_OF_TABLES = 10_000, 100_000
 FEW_WEIGHTS = 5_000_000
 #: Rates of Adam for standardised features: flexible and linear models.
 RATE, RATE_OF_LINEAR = 0.001, 0.01
-#: Factor of these rates for a warm start.
+#: Factor of these rates for a warm start; in a stream, all models have the rate of flexible ones.
 WARM = 0.1
 #: Smallest and largest batch, and the number of updates of an epoch between them.
 SMALLEST, LARGEST, UPDATES = 10, 200, 100
@@ -138,8 +138,9 @@ def automatic_rate(
     updates = configuration.updates
     needs_batches = updates.average or updates.clip_norm or updates.clip_value
     in_python = loss is not None and loss.in_python
-    factor = WARM if configuration.warm_start else 1.0
-    adam = LearningRateAdam(eta0=(RATE if flexible else RATE_OF_LINEAR) * factor)
+    factor = WARM if configuration.warm_start and n_samples is not None else 1.0
+    is_fast = not (flexible or (configuration.warm_start and n_samples is None))
+    adam = LearningRateAdam(eta0=(RATE_OF_LINEAR if is_fast else RATE) * factor)
     parts = (configuration.penalty or NoPenalty()).without_absolute_values().parts()
     if not all(part.smooth or part.roundable for part in parts):
         return LearningRateSGD() if any(part.needs_step for part in parts) else adam

@@ -4,9 +4,13 @@ import pickle
 
 import numpy as np
 import pytest
+from skl2onnx import to_onnx
 from sklearn.base import clone
+from sklearn.datasets import load_digits
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.neural_network import MLPClassifier, MLPRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from ortlearn.data.orders import epoch_order
 from ortlearn.learning_rates import LearningRateAdam, LearningRateSGD, LearningRateSGDNesterov
@@ -34,6 +38,20 @@ def test_calls_equal_one_fit(rate, weighted, optimizer, cancer):
         np.testing.assert_array_equal(steps.trained_coef_[name], array)
     np.testing.assert_array_equal(steps.train_losses_, whole.train_losses_)
     assert steps.n_iter_ == 4
+
+
+@pytest.mark.parametrize("form", ["model", "pipeline", "file"])
+@pytest.mark.parametrize("kind", [LogisticRegression, MLPClassifier])
+def test_a_stream_of_a_warm_start_begins_with_the_weights_of_the_model(kind, form, optimizer):
+    """With the default rate, too, whose coordinates are those of standardised features."""
+    X, y = load_digits(return_X_y=True)
+    X = X.astype(np.float32)
+    options = {"random_state": 0} if kind is MLPClassifier else {}
+    model = make_pipeline(StandardScaler(), kind(**options)) if form == "pipeline" else kind(**options)
+    model.fit(X[:900], y[:900])
+    source = to_onnx(model, X[:1], options={"zipmap": False}) if form == "file" else model
+    trainer = optimizer(source, warm_start=True, random_state=0).partial_fit(X[900:950], y[900:950])
+    assert trainer.score(X[950:], y[950:]) > model.score(X[950:], y[950:]) - 0.03
 
 
 @pytest.mark.parametrize("average", [False, 50])

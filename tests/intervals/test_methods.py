@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sklearn.datasets import make_friedman1
 from sklearn.ensemble import BaggingRegressor, GradientBoostingRegressor, RandomForestRegressor
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.pipeline import make_pipeline
@@ -240,3 +241,12 @@ def test_errors_leave_the_object_unchanged():
     with pytest.raises(ValueError, match="too few"):
         trained.fit(X[:20], Y[:20])
     np.testing.assert_array_equal(trained.predict_interval(X_NEW)[1], before)
+
+
+@pytest.mark.parametrize("kind", [RandomForestRegressor, GradientBoostingRegressor])
+def test_copies_of_an_ensemble_differ_although_the_model_has_a_seed(kind):
+    X, y = make_friedman1(300, noise=1.0, random_state=0)
+    model = kind(n_estimators=10, random_state=0, **({"subsample": 0.5} if "Boost" in kind.__name__ else {}))
+    trainer = OrtIntervalRegressor(model, method="ensemble", n_members=3, random_state=0).fit(X, y)
+    widths = np.ptp(trainer.predict_interval(X)[1], axis=1)
+    assert widths.max() > 1.01 * widths.min()
