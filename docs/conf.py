@@ -196,8 +196,12 @@ def redirect(app):
 def write_browser_pages(app, error):
     """Write the pages that train and predict in the browser beside the others."""
     if error is None and app.builder.name == "html":
-        browser_training.write(Path(app.outdir) / "browser_training")
-        browser_digits.write(Path(app.outdir) / "browser_digits")
+        written = [
+            browser_training.write(Path(app.outdir) / "browser_training"),
+            browser_digits.write(Path(app.outdir) / "browser_digits"),
+        ]
+        if not all(written):  # printed, since -W makes errors of warnings, and -q hides information
+            print("Pages that run in the browser lack ONNX Runtime Web: run make test-runtimes, then make site.")
 
 
 def setup(app):

@@ -1,10 +1,15 @@
 // Recognises what is drawn on a canvas.
 
-import * as ort from "onnxruntime-web";
 import { counts, open } from "./digits.mjs";
 
 const canvas = document.getElementById("plane"), pen = canvas.getContext("2d");
 const told = document.getElementById("result"), guess = document.getElementById("guess");
+const missing = "ONNX Runtime Web is not part of this build of the site: run make test-runtimes, then make site.";
+const ort = await import("onnxruntime-web").catch((error) => {
+  canvas.style.display = "none";
+  told.textContent = missing;
+  throw error;
+});
 const [bytes, samples] = await Promise.all([
   fetch("digits.onnx").then(async (answer) => new Uint8Array(await answer.arrayBuffer())),
   fetch("samples.json").then((answer) => answer.json()),
@@ -24,6 +29,7 @@ canvas.addEventListener("pointermove", (event) => {
   for (let i = 0; i <= steps; i++) points.push([0, 1].map((axis) => last[axis] + ((next[axis] - last[axis]) * i) / steps));
   pen.lineWidth = 14;
   pen.lineCap = "round";
+  pen.strokeStyle = getComputedStyle(document.body).color;
   pen.beginPath();
   pen.moveTo(...last);
   pen.lineTo(...next);

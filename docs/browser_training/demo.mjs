@@ -62,7 +62,9 @@ document.getElementById("start").addEventListener("click", (event) => {
   event.target.textContent = running ? "Pause" : "Continue";
 });
 
+const missing = "ONNX Runtime Web is not part of this build of the site: run make test-runtimes, then make site.";
 try {
+  await import("onnxruntime-web").catch(() => { throw new Error(missing); });
   const { load, ort } = await import("./index.mjs");
   ort.env.wasm.wasmPaths = new URL("./ort/", document.baseURI).href;
   ort.env.wasm.numThreads = 1;
@@ -70,5 +72,6 @@ try {
   fresh = trainer.values;
   await learn();
 } catch (error) {
-  told.textContent = `The network cannot be trained here: ${error.message}`;
+  if (error.message === missing) canvas.style.display = "none";
+  told.textContent = error.message === missing ? missing : `The network cannot be trained here: ${error.message}`;
 }
