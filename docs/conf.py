@@ -201,7 +201,7 @@ def write_browser_pages(app, error):
             browser_digits.write(Path(app.outdir) / "browser_digits"),
         ]
         if not all(written):  # printed, since -W makes errors of warnings, and -q hides information
-            print("Pages that run in the browser lack ONNX Runtime Web: run make test-runtimes, then make site.")
+            print("The live pages lack ONNX Runtime Web: run make test-runtimes, then make site.")
 
 
 def setup(app):
