@@ -16,7 +16,7 @@ from docs.reference_pages.pictures import Line, Panel, Picture, draw
 from ortlearn import plugins
 from ortlearn.differentiation.rule_set import RuleSet
 from ortlearn.learning_rates import BaseSchedule, LearningRateSGD, PlateauSchedule
-from ortlearn.losses import BaseLoss, HuberLoss, LogLoss, PoissonLoss
+from ortlearn.losses import BaseLoss, HuberLoss, LogLoss, PoissonLoss, QuantilesLoss
 from ortlearn.penalties import L1Penalty
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -163,6 +163,17 @@ def test_labels_are_of_the_domain_and_the_task():
     slope = loss_picture(LogLoss()).panels[1].lines[1]
     assert slope.label == "class 1"
     assert np.allclose(slope.y, 1 / (1 + np.exp(-slope.x)) - 1, atol=1e-6)
+
+
+def test_picture_of_quantiles_varies_the_middle_score():
+    rows, slopes = loss_picture(QuantilesLoss()).panels
+    step, levels = np.log(2), (0.05, 0.5, 0.95)  # the others are softplus(0) above and below
+    for target, row, slope in zip((-1, 0.5, 3), rows.lines, slopes.lines, strict=True):
+        r = target - row.x[:, None] - [-step, 0, step]
+        losses = np.maximum(np.multiply(levels, r), np.subtract(levels, 1) * r)
+        assert np.allclose(row.y, losses.sum(axis=1), atol=1e-5)
+        smooth = abs(r).min(axis=1) > 1e-6
+        assert np.allclose(slope.y[smooth], ((r < 0) - levels).sum(axis=1)[smooth], atol=1e-5)
 
 
 def test_picture_of_a_proximal_step():

@@ -9,7 +9,7 @@ import numpy as np
 from docs.reference_pages.pictures import Line, Panel, Picture
 from docs.reference_pages.running import run, write_model
 from ortlearn.differentiation import gradient_of_loss
-from ortlearn.losses import BaseLoss
+from ortlearn.losses import BaseLoss, QuantilesLoss
 
 __all__ = ["loss_facts", "loss_picture"]
 
@@ -34,15 +34,29 @@ def loss_facts(loss: BaseLoss) -> Iterator[str]:
 def loss_picture(loss: BaseLoss) -> Picture:
     """Return the loss and its gradient, over the prediction or the score, for a few labels."""
     over, rows, slopes = _prediction(loss), [], []
+    count, varied = _scores(loss)
     for label, expected, outputs in _cases(loss):
-        row, slope = _values(loss, expected, outputs)
-        rows.append(Line(outputs[:, 0], row, label))
-        slopes.append(Line(outputs[:, 0], slope, label))
+        shown = outputs[:, 0]
+        if count > 1:
+            expected, outputs = np.repeat(expected, count, axis=1), np.zeros((len(shown), count), np.float32)
+            outputs[:, varied] = shown
+        row, slope = _values(loss, expected, outputs, varied)
+        rows.append(Line(shown, row, label))
+        slopes.append(Line(shown, slope, label))
     panels = [Panel("loss of a sample", over, "", rows), Panel("gradient", over, "", slopes)]
     return Picture(panels, "loss and gradient")
 
 
+def _scores(loss: BaseLoss) -> tuple[int, int]:
+    """Return the number of scores that a loss takes at once, and the one to vary: the others stay zero."""
+    if isinstance(loss, QuantilesLoss):
+        return len(loss.levels), int(np.argmin(np.abs(np.asarray(loss.levels, float) - 0.5)))
+    return 1, 0
+
+
 def _prediction(loss: BaseLoss) -> str:
+    if isinstance(loss, QuantilesLoss):
+        return "score of the middle level"
     if not loss.tasks & {"regression", "unsupervised"}:
         return "score z"
     return "prediction f" if loss.link == "identity" else "raw output z = log f"
@@ -67,11 +81,13 @@ def _cases(loss: BaseLoss) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
         yield f"class {label}", np.full(shape, label, dtype), outputs
 
 
-def _values(loss: BaseLoss, expected: np.ndarray, outputs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the loss of each sample and its gradient, by our own differentiation."""
+def _values(
+    loss: BaseLoss, expected: np.ndarray, outputs: np.ndarray, varied: int = 0
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the loss of each sample and its gradient by one score, by our own differentiation."""
     if loss.in_python:
         rows, slopes = loss.evaluate(expected, outputs)  # type: ignore[attr-defined]
-        return rows, slopes[:, 0]
+        return rows, slopes[:, varied]
     feeds = {"expected": expected, "predicted": outputs}
 
     def write(op):
@@ -81,4 +97,4 @@ def _values(loss: BaseLoss, expected: np.ndarray, outputs: np.ndarray) -> tuple[
     model = write_model(write, feeds, {"total": (), "rows": ("N",)})
     model = gradient_of_loss(model, "total", ["predicted"], backend="rules", keep_outputs=True)
     found = run(model, feeds)
-    return found["rows"], found["predicted_grad"][:, 0]
+    return found["rows"], found["predicted_grad"][:, varied]
