@@ -3,7 +3,7 @@ Sets of classes for images
 ==========================
 
 A classifier of images is sure of most digits and unsure of some. Its prediction set says so:
-one digit where it is sure, several where it is not, and **the right one is in 98 of 100 sets.**
+one digit where it is sure, several where it is not, and **the right one is in 97 of 100 sets.**
 """
 
 # %%

@@ -87,7 +87,7 @@ _, axes = plt.subplots(2, 8, figsize=(7, 2.2), layout="constrained")
 for ax, kernel in zip(axes.flat, filters, strict=True):
     ax.imshow(kernel[0], cmap="RdBu", vmin=-0.8, vmax=0.8)
     ax.set_axis_off()
-plt.suptitle("Filters of the first convolution")
+_ = plt.suptitle("Filters of the first convolution")
 
 # %%
 # The trained file runs on any onnxruntime, for one image or for thousands.

@@ -35,7 +35,7 @@ network = make_pipeline(
 model = OrtIntervalRegressor(network, coverage=0.8, random_state=0).fit(X, y)
 folder = TemporaryDirectory()
 file = Path(folder.name) / "model.onnx"
-file.write_bytes(model.get_trained_onnx().SerializeToString())
+_ = file.write_bytes(model.get_trained_onnx().SerializeToString())
 
 # %%
 # The program
@@ -56,7 +56,7 @@ const ort = require("onnxruntime-node");
 })();
 """
 script = Path(folder.name) / "predict.js"
-script.write_text(PROGRAM)
+_ = script.write_text(PROGRAM)
 
 # %%
 # It prints what the estimator predicts. Without Node on this machine, ONNX Runtime in Python
@@ -86,7 +86,7 @@ print(np.abs(np.array(printed.split(), dtype=float).reshape(3, 3) - expected).ma
 y_later = y + (0.1 + 0.05 * X[:, 0]) * 1.7 * rng.normal(size=2000)
 before = model.predict_interval(X)[1][:, :, 0]
 model.recalibrate(X[:200], y_later[:200])
-file.write_bytes(model.get_trained_onnx().SerializeToString())
+_ = file.write_bytes(model.get_trained_onnx().SerializeToString())
 after = model.predict_interval(X)[1][:, :, 0]
 
 axes = plt.subplots(1, 2, figsize=(10, 3.5), sharey=True, layout="constrained")[1]
