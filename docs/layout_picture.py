@@ -14,19 +14,25 @@ ROOT = Path(ortlearn.__file__).parent
 LEFT_OUT = {"exceptions", "plugins", "quiet", "_version"}
 #: Purpose of each room or module.
 LABELS = {
+    "boosting": "trees on any loss",
     "callbacks": "checkpoints, rates",
     "cli": "command line",
     "comparison": "is a change better,\nby losses of samples",
+    "compress": "distilled, pruned and\nint8 models",
     "conversion": "public names of models,\nfiles, trainable graphs",
     "data": "samples in memory and\nin sources, orders",
     "differentiation": "rules, gradient graphs,\nthe C++ builder",
     "distributed": "training on shards,\nDask clusters",
     "estimators": "the two estimators:\nparameters, methods, tags",
+    "evaluation": "a model on the\nsamples of a table",
     "fitting": "from samples to\na fitted model",
+    "functions": "fitted models as\ndifferentiable functions",
     "graphs": "builder, queries, rewriting,\ntext, files",
     "inference": "predictions, scores, losses",
     "inspection": "pictures of histories\nand graphs",
-    "learning_rates": "updates, schedules, solvers",
+    "intervals": "intervals, sets,\nhonest probabilities",
+    "learning_rates": "updates, schedules,\nsolvers",
+    "lifecycle": "drift, retraining, gate,\nversions, cards",
     "losses": "one file per loss",
     "models": "a definition per class:\ngraph, parameters, objective",
     "onnx_files": "files of any origin: loading,\nchecks, weights, scores",
@@ -105,7 +111,7 @@ def draw(path: Path) -> None:
         for level, row in rows.items()
         for number, part in enumerate(sorted(row))
     }
-    figure, axes = plt.subplots(figsize=(11, 1.35 * len(rows)))
+    figure, axes = plt.subplots(figsize=(12, 1.35 * len(rows)))
     for part, below in shortest(graph).items():
         for other in below:
             (x, y), (z, t) = places[part], places[other]
