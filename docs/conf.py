@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import pkgutil
 import re
+import sys
 import warnings
 from pathlib import Path
 
@@ -150,12 +151,15 @@ def tidy(app, document):
 
 
 def describe_constant(app, what, name, obj, options, lines):
-    """Take the comment above a constant, in its module or one of its package, for its description."""
+    """Take the comment above a constant, in its module, one of its package or a neighbour, for its text."""
     if what != "data":
         return
     package, _, constant = name.rpartition(".")
-    path = getattr(importlib.import_module(package), "__path__", ())
-    modules = [package, *(module.name for module in pkgutil.iter_modules(path, f"{package}."))]
+    modules = [package]
+    for folder in (package, package.rpartition(".")[0]):
+        path = getattr(importlib.import_module(folder), "__path__", ()) if folder else ()
+        modules += [module.name for module in pkgutil.iter_modules(path, f"{folder}.")]
+    modules = [m for m in modules if getattr(sys.modules.get(m), constant, None) is obj]
     found = (ModuleAnalyzer.for_module(module).find_attr_docs() for module in modules)
     lines[:] = next((docs["", constant] for docs in found if ("", constant) in docs), [])
 
