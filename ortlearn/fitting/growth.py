@@ -158,6 +158,7 @@ class Window:
     n_trees: int  # of the first model
     old: Any  # the ensemble before its last trees were added
     new: Any  # ensemble fitted on the window; None before the first one
+    losses: tuple[float, ...] = ()  # of the last calls since a change, before their samples were learnt
 
     def with_more(self, samples: Samples) -> Window:
         """Return the window after new samples."""
@@ -191,7 +192,7 @@ class TreeStream:
         if known is None and self.last is None and not self.growth.was_given:  # fitted on these samples
             return loss, start, self._window(part, part)
         window = self._window(part, None) if known is None else known.with_more(self.samples)
-        has_changed = known is not None and self._has_changed(losses, loss)
+        has_changed = self._has_changed(losses, loss, window.losses)
         if has_changed:  # earlier samples are forgotten
             window = replace(window, samples=self.samples)
         share, new = self._share(window, weights), self.growth.fitted(window.samples)
@@ -200,12 +201,12 @@ class TreeStream:
             part = rule.extended(window.old, new, share, round(LARGEST * window.n_trees))
             start = replace(self.growth, samples=window.samples).start_with(start.state, part)
         keeps_old = share == 0 or has_changed  # to compare it once more
-        return loss, start, replace(window, new=new or window.new, old=window.old if keeps_old else part)
+        old, recent = window.old if keeps_old else part, () if has_changed else (*window.losses, loss)
+        return loss, start, replace(window, new=new or window.new, old=old, losses=recent[-CALLS:])
 
-    def _has_changed(self, losses: np.ndarray, loss: float) -> bool:
+    def _has_changed(self, losses: np.ndarray, loss: float, recent: tuple[float, ...]) -> bool:
         """Return whether the loss of new samples shows that labels depend on features in another way."""
-        recent = self.start.state.train_losses[-CALLS:]
-        error = losses.std() / np.sqrt(len(losses))
+        error = losses.std() * np.sqrt((1 + 1 / max(len(recent), 1)) / len(losses))
         return len(recent) > 1 and error > 0 and improves(loss - float(np.mean(recent)), error, CHANGE)
 
     def _window(self, old: Any, new: Any) -> Window:
