@@ -1,7 +1,8 @@
 """Render the built website in a browser, at the width of a desktop and of a phone.
 
 ``python -m docs.browser_checks build/docs`` requires Chromium or Chrome. It prints elements that extend
-beyond the right edge of their page, and pictures that do not load, and fails if there are any.
+beyond the right edge of their page, links to neighbours that are cut off, tables wider than their box, and
+pictures that do not load, and fails if there are any.
 """
 
 from __future__ import annotations
@@ -28,8 +29,17 @@ PAGE = """<!doctype html><meta charset="utf-8"><iframe id="frame" style="height:
 const tasks = TASKS, report = [], frame = document.getElementById("frame");
 const contained = (element, edge) => {
   for (let box = element.parentElement; box; box = box.parentElement) {
-    const overflow = frame.contentWindow.getComputedStyle(box).overflowX;
-    if (overflow !== "visible" && box.getBoundingClientRect().right <= edge + 1) return true;
+    if (overflow(box) !== "visible" && box.getBoundingClientRect().right <= edge + 1) return true;
+  }
+  return false;
+};
+const words = element => element.textContent.replace(/\\s+/g, " ").trim();
+const overflow = element => frame.contentWindow.getComputedStyle(element).overflowX;
+const scrolls = element => ["auto", "scroll"].includes(overflow(element));
+const wide = table => {
+  for (let box = table; box && box.tagName !== "ARTICLE"; box = box.parentElement) {
+    if (scrolls(box)) return false;
+    if (box !== table && table.getBoundingClientRect().width > box.clientWidth + 1) return true;
   }
   return false;
 };
@@ -49,10 +59,15 @@ frame.onload = () => {
     const box = element.getBoundingClientRect();
     return box.width > 0 && box.right > edge + 1 && !contained(element, edge);
   });
+  const links = [...content.querySelectorAll(".prev-next-area, .prev-next-area *")];
+  const cut = links.filter(one => overflow(one) === "hidden" && one.scrollWidth > one.clientWidth + 1);
+  const tables = [...text.querySelectorAll("article table")].filter(wide);
   const broken = [...content.images].filter(image => image.complete && !image.naturalWidth);
   report.push({page, screen, loaded: text.textContent.trim() !== "",
     over: Math.max(0, content.documentElement.scrollWidth - edge),
     outside: outside.slice(0, 3).map(one => one.tagName + ": " + one.textContent.trim().slice(0, 40)),
+    cut: cut.map(one => words(one).slice(0, 60)),
+    tables: tables.slice(0, 3).map(one => one.className + ": " + words(one).slice(0, 40)),
     broken: broken.map(image => image.getAttribute("src"))});
   next();
 };
@@ -100,7 +115,7 @@ def describe(report: Iterable[dict]) -> list[str]:
     Returns
     -------
     list of str
-        Pages that did not load, are wider than the screen, or lack a picture.
+        Pages that did not load, are wider than the screen, cut text off, or lack a picture.
     """
     problems = []
     for record in report:
@@ -110,6 +125,8 @@ def describe(report: Iterable[dict]) -> list[str]:
         if record["over"]:
             problems.append(f"{where}: {record['over']} pixels wider than the screen")
         problems += [f"{where}: beyond the edge: {element}" for element in record["outside"]]
+        problems += [f"{where}: cut off: {text}" for text in record["cut"]]
+        problems += [f"{where}: table wider than its box: {table}" for table in record["tables"]]
         problems += [f"{where}: picture {source} does not load" for source in record["broken"]]
     return problems
 

@@ -5,7 +5,8 @@ import re
 
 from docs.browser_checks import WIDTHS, describe, harness
 
-FINE = {"page": "index.html", "screen": "phone", "loaded": True, "over": 0, "outside": [], "broken": []}
+FINE = {"page": "index.html", "screen": "phone", "loaded": True, "over": 0}
+FINE |= {"outside": [], "cut": [], "tables": [], "broken": []}
 
 
 def test_every_page_is_checked_in_every_width(tmp_path):
@@ -26,12 +27,15 @@ def test_problems_are_described():
     report = [
         FINE,
         {**FINE, "over": 12, "outside": ["TABLE: a b c"]},
+        {**FINE, "cut": ["next A long title"], "tables": ["dataframe: a b"]},
         {**FINE, "page": "x.html", "broken": ["gone.png"]},
         {**FINE, "page": "y.html", "loaded": False},
     ]
     assert describe(report) == [
         "index.html, phone: 12 pixels wider than the screen",
         "index.html, phone: beyond the edge: TABLE: a b c",
+        "index.html, phone: cut off: next A long title",
+        "index.html, phone: table wider than its box: dataframe: a b",
         "x.html, phone: picture gone.png does not load",
         "y.html, phone: did not load",
     ]
