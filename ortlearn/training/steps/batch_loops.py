@@ -18,7 +18,9 @@ from ..optimisations.joined_batches import JoinedLosses, joined_losses, with_joi
 
 __all__ = ["LOSSES", "ORDER", "SAMPLES_OF_BATCH", "PerBatch", "append_loops", "batches_per_iteration"]
 
+#: Input with the sample indices of the full batches, of shape (n_batches, batch_size).
 ORDER = "ortlearn_order"
+#: Output with the objectives of the full batches.
 LOSSES = "ortlearn_losses"
 SAMPLES_OF_BATCH = "ortlearn_rows_of_batch"
 NUMBER = "ortlearn_number"

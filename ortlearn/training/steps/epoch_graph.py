@@ -49,7 +49,9 @@ __all__ = [
     "with_gathers",
 ]
 
+#: Input with the sample indices of a short last batch.
 REST = "ortlearn_rest"
+#: Objective of a short last batch.
 LAST = "ortlearn_last_loss"
 SCALED = "ortlearn_scaled_objective"
 # Names in models never have these prefixes.
