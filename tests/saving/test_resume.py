@@ -32,7 +32,7 @@ X = rng.normal(size=(90, 4))
 Y = np.sin(X @ [1.0, -2.0, 0.5, 0.1])
 CLASSES = (Y > 0).astype(int)
 WEIGHTS = rng.uniform(0.5, 2, size=90)
-BOOSTED = HistGradientBoostingRegressor(max_iter=5, min_samples_leaf=5)
+BOOSTED = HistGradientBoostingRegressor(max_iter=20, min_samples_leaf=5)
 MLP = MLPRegressor(hidden_layer_sizes=(3,), max_iter=2, random_state=0)
 
 
@@ -60,7 +60,7 @@ CASES = {
     "automatic_mlp": (MLP, {}, {}),
     "automatic_adam": (Ridge(), {"clip_norm": 1.0}, {}),
     "adapted": (Ridge().fit(X[:20], Y[:20] - 1), {"warm_start": True}, {}),
-    "grown": (BOOSTED.fit(X[:60, ::-1], Y[:60]), {"warm_start": True}, {}),
+    "grown": (BOOSTED.fit(X[:60, [1, 0, *range(2, X.shape[1])]], Y[:60] - 1), {"warm_start": True}, {}),
     "unfitted_warm": (SGDRegressor(random_state=None), {"warm_start": True, "learning_rate": "Adam"}, {}),
     "pipeline": (make_pipeline(StandardScaler(), MLP), {"learning_rate": "Adam", "shuffle": False}, {}),
 }
