@@ -30,7 +30,7 @@ LABELS = {
     "graphs": "builder, queries, rewriting,\ntext, files",
     "inference": "predictions, scores, losses",
     "inspection": "pictures of histories\nand graphs",
-    "intervals": "intervals, sets,\nhonest probabilities",
+    "intervals": "intervals, sets,\ncalibrated probabilities",
     "learning_rates": "updates, schedules,\nsolvers",
     "lifecycle": "drift, retraining, gate,\nversions, cards",
     "losses": "one file per loss",

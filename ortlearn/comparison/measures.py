@@ -11,15 +11,8 @@ import numpy as np
 from ..data.samples import Data
 
 __all__ = [
-    "MANY_SAMPLES",
-    "Losses",
-    "Measure",
-    "Part",
-    "State",
-    "Weights",
-    "folds",
-    "misclassified",
-    "weights_of",
+    *("MANY_SAMPLES", "Losses", "Measure", "Part", "State", "Weights"),
+    *("folds", "misclassified", "weights_of"),
 ]
 
 #: Number of cross-validation folds; with more samples than the second number, that many are drawn, and only

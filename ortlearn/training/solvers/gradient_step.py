@@ -57,11 +57,13 @@ class GradientStep(BaseStep):
     chunk_bytes, max_activations = CHUNK_BYTES, MAX_ACTIVATIONS
 
     _shapes: list[tuple[int, ...]] | None  # of the samples for which the number per call is known
+    _mapped: Data | None  # samples of the linear maps
 
     def build(self) -> list[Carried]:
         """Return the weights, with their gradients as results."""
         _check_task(self.task)
-        self._trained, self._shapes, self._maps = self.task, None, list[BoundMap]()
+        self._trained, self._shapes = self.task, None
+        self._maps, self._mapped = list[BoundMap](), None
         return [Carried(name, None, name, f"{name}_grad") for name in self.task.graph.weights]
 
     def _compiled(self, rounded: bool) -> tuple[StepGraph, Any]:
@@ -79,8 +81,10 @@ class GradientStep(BaseStep):
         self._data, self._buffers, self._calls = data, buffers, dict[bool, BoundCall]()
         self._objective, self._width = (ort_scalar(self.task.graph.dtype, self.device) for _ in range(2))
         if self.device.provider == CPU:
-            of_weights = dict(zip(self.task.graph.weights, map(np.shape, buffers.written()), strict=True))
-            self._trained, self._maps = bound_maps(self.task, data, of_weights, self.max_activations)
+            if data is not self._mapped:  # several trainings on the same samples share the matrices
+                sizes_of = dict(zip(self.task.graph.weights, map(np.shape, buffers.written()), strict=True))
+                self._trained, self._maps = bound_maps(self.task, data, sizes_of, self.max_activations)
+                self._mapped = data
         if self._maps:
             self._shapes = self._size = None
             return
@@ -93,8 +97,8 @@ class GradientStep(BaseStep):
 
     def release(self) -> None:
         """Release data and weights; keep graphs and sessions."""
-        self._data = self._buffers = None  # type: ignore[assignment]
-        self._calls = {}
+        self._data = self._buffers = self._mapped = None  # type: ignore[assignment]
+        self._calls, self._maps = {}, []
 
     def _call(self, rounded: bool) -> BoundCall:
         """Return the call of a graph on weights, results and, unless they are divided, samples."""
@@ -138,8 +142,7 @@ class GradientStep(BaseStep):
         call = self._call(rounded=width > 0)
         self._buffers.load(weights)
         self._width.update_inplace(np.array(width, dtype=self.task.graph.dtype))
-        ends = np.cumsum([0, *(array.size for array in self._buffers.written())])
-        value, gradient = 0.0, np.zeros(ends[-1])
+        value, gradient = 0.0, np.zeros(sum(array.size for array in weights.values()))
         for bound in self._maps:
             bound.compute(weights)
         for share in self._shares(call):
@@ -148,8 +151,7 @@ class GradientStep(BaseStep):
             parts = [np.ravel(array) for array in self._buffers.written()]
             gradient += share * np.concatenate(parts, dtype=np.float64)
         for bound in self._maps:
-            place = self.task.graph.weights.index(bound.map.weight)
-            gradient[ends[place] : ends[place + 1]] += bound.gradient()
+            gradient[bound.place] += bound.gradient()
         return value, gradient
 
     def trial(self, *arguments: Any) -> tuple[dict, dict]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ from onnx import NodeProto
 from scipy.sparse import csr_matrix, issparse
 
 from ...data.samples import Data
-from ...graphs import TensorType, make_value_info
+from ...graphs import make_value_info
 from ...graphs.editing import with_fields
 from ...graphs.nodes import attribute
 from ...graphs.view import GraphView
@@ -52,8 +53,10 @@ class LinearMap:
 class BoundMap:
     """A linear map for some samples, and the arrays that a graph reads and writes."""
 
-    def __init__(self, own: LinearMap, matrix: csr_matrix, n_samples: int, dtype: np.dtype) -> None:
-        self.map, self._matrix = own, matrix
+    def __init__(
+        self, own: LinearMap, matrix: csr_matrix, n_samples: int, dtype: np.dtype, place: slice
+    ) -> None:
+        self.map, self.place, self._matrix = own, place, matrix  # the place of the weight among all elements
         self.result, self.slopes = (np.zeros((n_samples, *own.shape), dtype) for _ in range(2))
 
     def compute(self, weights: Mapping[str, np.ndarray]) -> None:
@@ -77,13 +80,18 @@ def bound_maps(
     """
     inputs, dtype = task.inputs(data), task.graph.dtype
     mapped, maps = with_linear_maps(task, inputs)
+    if not maps:
+        return task, []
     matrices = [own.matrix(inputs[own.feature], shapes[own.weight][0], dtype) for own in maps]
     read = {name: array for name, array in inputs.items() if name in mapped.graph.features}
     read |= {own.name: np.broadcast_to(np.zeros(1), (len(data), *own.shape)) for own in maps}
     fits = (count(mapped.graph.model, read, limit) for count in (surely_fitting, samples_per_call))
-    if not maps or any(own is None for own in matrices) or all(count < len(data) for count in fits):
+    if any(own is None for own in matrices) or all(count < len(data) for count in fits):
         return task, []
-    return mapped, [BoundMap(own, found, len(data), dtype) for own, found in zip(maps, matrices, strict=True)]
+    ends = [0, *itertools.accumulate(map(math.prod, shapes.values()))]
+    places = dict(zip(shapes, map(slice, ends, ends[1:]), strict=True))
+    pairs = zip(maps, matrices, strict=True)
+    return mapped, [BoundMap(own, found, len(data), dtype, places[own.weight]) for own, found in pairs]
 
 
 def with_linear_maps(task: TrainingTask, inputs: Mapping[str, Any]) -> tuple[TrainingTask, list[LinearMap]]:
@@ -93,53 +101,42 @@ def with_linear_maps(task: TrainingTask, inputs: Mapping[str, Any]) -> tuple[Tra
     if not sparse | indices:
         return task, []
     view, maps = GraphView(task.graph.model, prefix="mapped_"), list[LinearMap]()
-    if sparse - sparse_features(task.graph.model, sparse):
-        return task, []
-    if any(
-        node.input[0] in sparse and node.input[1] not in task.graph.weights
-        for node in view.nodes
-        if node.input
-    ):
+    products = (node for node in view.nodes if sparse.intersection(node.input[:1]))
+    factors = {name for node in products for name in node.input[1:2]}
+    if sparse - sparse_features(task.graph.model, sparse) or factors - {*task.graph.weights}:
         return task, []
     view.rewrite(partial(_read_map, view, task, inputs, maps))
     if not maps:
         return task, []
     view.drop_unused()
     read = {name for node in view.nodes for name in node.input} | view.captured
-    mapped = {own.name: TensorType(_elem_type(view, own), (None, *own.shape)) for own in maps}
+    types = {own.name: view.op.type(own.name) for own in maps}
+    mapped = {name: known for name, known in types.items() if known is not None}
     features = {name: known for name, known in task.graph.features.items() if name in read}
-    left = [
-        value
-        for value in task.graph.model.graph.input
-        if value.name not in task.graph.features.keys() - features
-    ]
+    left_out, given = task.graph.features.keys() - features, task.graph.model.graph.input
+    left = [value for value in given if value.name not in left_out]
     left += [make_value_info(name, known) for name, known in mapped.items()]
     return task.changed(model=with_fields(view.to_model(), input=left), features={**features, **mapped}), maps
-
-
-def _elem_type(view: GraphView, own: LinearMap) -> int:
-    known = view.op.type(own.weight)
-    assert known is not None
-    return known.elem_type
 
 
 def _read_map(
     view: GraphView, task: TrainingTask, inputs: Mapping[str, Any], maps: list[LinearMap], node: NodeProto
 ) -> bool:
     """Write a node whose result is a linear map as an input, and add the map."""
-    name, op = MAPPED.format(len(maps)), view.op
+    name, op, added = MAPPED.format(len(maps)), view.op, list[str]()
     if node.input and issparse(inputs.get(node.input[0])):
         feature, weight, *added = node.input
-        maps.append(LinearMap(name, feature, weight, (view.sizes(weight) or ())[1:]))
-        op.set_type(name, _elem_type(view, maps[-1]), (None, *maps[-1].shape))
-        op.node("Add" if added else "Identity", name, *added, outputs=node.output)
-        return True
-    found = _sums_of_elements(view, task, inputs, node, name)
-    if found is not None:
-        maps.append(found)
-        op.set_type(name, _elem_type(view, found), (None, *found.shape))
-        op.node("Identity", name, outputs=node.output)
-    return found is not None
+        found: LinearMap | None = LinearMap(name, feature, weight, (view.sizes(weight) or ())[1:])
+    else:
+        found = _sums_of_elements(view, task, inputs, node, name)
+    if found is None:
+        return False
+    known = op.type(found.weight)
+    assert known is not None
+    maps.append(found)
+    op.set_type(name, known.elem_type, (None, *found.shape))
+    op.node("Add" if added else "Identity", name, *added, outputs=node.output)
+    return True
 
 
 def _sums_of_elements(
@@ -157,16 +154,15 @@ def _sums_of_elements(
     known, indices = view.op.shape(table), inputs.get(feature)
     if known is None or indices is None or indices.ndim != 2:
         return None
+    rest = tuple(size for size in known[1:] if isinstance(size, int))
     if divided is None:
-        shape = (*(1,) * keeps, *known[1:])
-        return LinearMap(name, feature, table, shape, 1)
+        return (
+            LinearMap(name, feature, table, (*(1,) * keeps, *rest), 1)
+            if len(rest) == len(known) - 1
+            else None
+        )
     sizes = view.value(divided.input[1])
-    if (
-        sizes is None
-        or len(sizes) != 3
-        or keeps
-        or len(known) != 1
-        or math.prod(sizes[1:]) != indices.shape[1]
-    ):
+    if sizes is None or len(sizes) != 3 or keeps or len(known) != 1:
         return None
-    return LinearMap(name, feature, table, (int(sizes[2]),), int(sizes[2]))
+    is_whole = math.prod(sizes[1:]) == indices.shape[1]
+    return LinearMap(name, feature, table, (int(sizes[2]),), int(sizes[2])) if is_whole else None
