@@ -129,7 +129,9 @@ def _choice(sections: dict[str, list[Table]]) -> str:
             cells = list(zip(found.column(found.header[0]), found.column(column), strict=True))
             if title == "Searches":
                 values = [float(cell) for _, cell in cells]
-                rows.append(["a search", f"GridSearchCV {min(values)} to {max(values)}", "", ""])
+                peer = next(title.removesuffix(", s") for title in found.header if title.endswith("SearchCV, s"))
+                kind = "successive halving" if "Halving" in peer else "a grid search"
+                rows.append([kind, f"{peer} {min(values)} to {max(values)}", "", ""])
             else:
                 rows += [
                     [f"warm start of {name.split(',')[0]}, first epoch", *_by_speed({"own fit": float(cell)})]

@@ -122,6 +122,7 @@ html_theme = "pydata_sphinx_theme"
 html_title = "ortlearn"
 html_static_path = ["_static"]
 html_css_files = ["custom.css"]
+html_search_scorer = "_static/scorer.js"
 html_show_sourcelink = False
 html_copy_source = False
 html_theme_options = {

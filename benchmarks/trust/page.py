@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
+from textwrap import shorten
 
 import numpy as np
 from scipy.stats import t
@@ -217,7 +218,7 @@ def write_page(paths: Iterable[Path]) -> None:
 
     low = sorted((own for own in everything if own.is_low), key=lambda own: own.mean)
     slow = sorted((own for own in everything if own.is_slow), key=lambda own: -own.slowness)
-    errors = [f"- {own.name}, {NAMES[own.start]}: {own.error[:150]}" for own in everything if own.error]
+    errors = [f"- {own.name}, {NAMES[own.start]}: {shorten(own.error, 150)}" for own in everything if own.error]
     text = TEXT.format(
         chosen=", ".join(name for name in names if name in CHOSEN),
         others=", ".join(name for name in names if name not in CHOSEN),

@@ -301,7 +301,7 @@ class BaseOrtGradientEstimator(CallbackMethods, ExportMethods, PredictionMethods
             if isinstance(cause, OutOfTime):
                 warn_user(
                     f"The training ended after max_seconds={self.max_seconds:g}, with the weights that it "
-                    "has reached. Continue it with resume_from=self, or increase max_seconds.",
+                    "has reached. Pass this estimator as resume_from to continue, or increase max_seconds.",
                     ConvergenceWarning,
                 )
             elif cause is not None:  # raised outside of the except clause, so that it has no context

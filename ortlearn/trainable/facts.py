@@ -110,7 +110,7 @@ def states(model: TrainableModel) -> dict[str, tuple[bool, str, str]]:
         if parameter.learned and name not in present:
             return False, "comes after the trained output", ""
         if name in present and name not in reached:
-            return False, f"affects the trained output only through {blockers}, without a gradient", ""
+            return False, f"every path to the trained output passes {blockers}, which has no gradient", ""
         named = ".".join(
             part for part in (parameter.step, parameter.attribute) if part and parameter.attribute
         )

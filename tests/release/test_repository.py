@@ -132,7 +132,7 @@ def test_hooks_are_the_commands_of_make_lint():
 
 def test_good_first_issues_are_those_of_the_limits():
     issues = find_issues(LIMITS.read_text(encoding="utf-8"))
-    assert listing(issues[:1]).startswith(f"{issues[0].title} (limits, {issues[0].section})\n  First step: ")
+    assert listing(issues[:1]).startswith(f"{issues[0].title} (limits, {issues[0].area})\n  First step: ")
     assert len(issues) >= 5 and all(issue.limit and issue.step for issue in issues)
     assert all((ROOT / name).exists() for issue in issues for name in issue.files)
 

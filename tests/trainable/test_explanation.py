@@ -212,7 +212,7 @@ def test_reason_names_the_operator_without_gradient():
     )
     assert to_trainable(model).trained == ["I1_v"]
     row = only(explain(model).rows, weights=("w",))
-    assert row.reason == "affects the trained output only through Round, without a gradient"
+    assert row.reason == "every path to the trained output passes Round, which has no gradient"
 
 
 def test_to_dict_and_to_frame():
