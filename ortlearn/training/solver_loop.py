@@ -27,6 +27,8 @@ PROBE = 1e-2
 #: Mean relative decrease of the objective in the last iterations up to which a solver that the user did not
 #: choose ends without a warning, and the number of these iterations.
 SLOW, PATIENCE = 2e-4, 10
+#: Decrease of the objective, relative to its first value or to one, that no objective with a minimum has.
+UNBOUNDED = 1e9
 #: Maximum bytes of recorded gradients of a solver; later evaluations are repeated.
 MAX_BYTES = 1 << 26
 
@@ -200,8 +202,13 @@ def run_solver(
         try:
             run.accept(run.start)
             found = solver.minimize(run, run.start, settings.max_iter, run.end_iteration, precision)
-            run.accept(found.weights)
-            if not found.converged and not (settings.chosen_rate and _is_slow(monitor.losses)):
+            value = run.accept(found.weights)
+            if value < -UNBOUNDED * max(run.scale, 1.0):
+                warn_user(
+                    f"The objective has decreased to {value:.3g}: the loss seems to have no minimum.",
+                    ConvergenceWarning,
+                )
+            elif not found.converged and not (settings.chosen_rate and _is_slow(monitor.losses)):
                 _warn_of_end(solver, found.message, len(monitor.history), settings.max_iter)
         except _Stopped:
             pass

@@ -5,6 +5,7 @@ import pickle
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.neural_network import MLPClassifier
@@ -115,6 +116,15 @@ def test_training_minimises_the_expression():
     np.testing.assert_allclose(columns.T @ (weights * residuals), 0, atol=0.05)  # the expectile's equations
     half = trained("expression: (label - score)**2 / 2")
     np.testing.assert_allclose(half.coef_, trained("squared_error").coef_, rtol=1e-5)
+
+
+def test_a_loss_without_a_minimum_is_reported():
+    X, y = np.eye(3), np.array([1.0, -2.0, 3.0])
+    trainer = OrtGradientOptimizer(
+        LinearRegression(), learning_loss="expression: label * score", random_state=0
+    )
+    with pytest.warns(ConvergenceWarning, match="the loss seems to have no minimum"):
+        trainer.fit(X, y)
 
 
 def test_losses_of_classes():
