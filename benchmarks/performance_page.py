@@ -129,7 +129,7 @@ def _choice(sections: dict[str, list[Table]]) -> str:
             cells = list(zip(found.column(found.header[0]), found.column(column), strict=True))
             if title == "Searches":
                 values = [float(cell) for _, cell in cells]
-                peer = next(title.removesuffix(", s") for title in found.header if title.endswith("SearchCV, s"))
+                peer = next(name for name in found.header if "SearchCV" in name).removesuffix(", s")
                 kind = "successive halving" if "Halving" in peer else "a grid search"
                 rows.append([kind, f"{peer} {min(values)} to {max(values)}", "", ""])
             else:

@@ -38,9 +38,7 @@ def find_issues(text: str) -> list[FirstIssue]:
 def listing(issues: list[FirstIssue]) -> str:
     """Return the text about some issues."""
     return "\n\n".join(
-        f"{issue.title} (limits, {issue.area})\n"
-        f"  First step: {issue.step}\n"
-        f"  Files: {', '.join(issue.files)}"
+        f"{issue.title} (limits, {issue.area})\n  First step: {issue.step}\n  Files: {', '.join(issue.files)}"
         for issue in issues
     )
 

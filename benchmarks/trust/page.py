@@ -218,7 +218,8 @@ def write_page(paths: Iterable[Path]) -> None:
 
     low = sorted((own for own in everything if own.is_low), key=lambda own: own.mean)
     slow = sorted((own for own in everything if own.is_slow), key=lambda own: -own.slowness)
-    errors = [f"- {own.name}, {NAMES[own.start]}: {shorten(own.error, 150)}" for own in everything if own.error]
+    failed = [own for own in everything if own.error]
+    errors = [f"- {own.name}, {NAMES[own.start]}: {shorten(own.error, 150)}" for own in failed]
     text = TEXT.format(
         chosen=", ".join(name for name in names if name in CHOSEN),
         others=", ".join(name for name in names if name not in CHOSEN),

@@ -86,7 +86,9 @@ def run(options: argparse.Namespace) -> dict:
         raise ValueError("an adaptation needs labels. Name their column with --label COLUMN.")
     out = OutputFile.checked(options.out, (".onnx",), options.force, "--out")
     card = OutputFile.checked(options.card, (".html", ".md"), options.force, "--card")
-    if Path(options.model).is_dir():
+    if (folder := Path(options.model)).is_dir():
+        if not any(folder.iterdir()):
+            raise ValueError(f"{folder} has no version. Add one with: ortlearn versions FOLDER --add MODEL.")
         check_installed("skops", "cli", "folders of versions")
     gate = Gate(
         options.metric, options.minimum_gain, options.largest_loss, options.max_bytes, options.max_latency

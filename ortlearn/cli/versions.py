@@ -67,7 +67,7 @@ def _contents(options: argparse.Namespace) -> tuple[bytes, bytes | None]:
 def as_text(result: dict) -> str:
     """Return the versions as a table."""
     if not result["versions"]:
-        return f"{result['folder']} has no version"
+        return f"{result['folder']} has no version: use --add MODEL"
     rows: list[tuple[str, ...]] = [("version", "created", "outcome", "candidate", "gain", "bytes")]
     for item in result["versions"]:
         gain = "" if item.get("gain") is None else f"{number(item['gain'], True)} {item.get('metric')}"

@@ -69,7 +69,7 @@ class GrowingEnsemble:
 
 
 class ReplacedEnsemble(GrowingEnsemble):
-    """Ensembles that are replaced as a whole, since the mean of two is not a model of their kind."""
+    """Models that are replaced as a whole, since the mean of two is not a model of their kind."""
 
     def __init__(self, by_votes: bool = False) -> None:
         self.by_votes = by_votes

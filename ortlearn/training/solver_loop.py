@@ -204,10 +204,8 @@ def run_solver(
             found = solver.minimize(run, run.start, settings.max_iter, run.end_iteration, precision)
             value = run.accept(found.weights)
             if value < -UNBOUNDED * max(run.scale, 1.0):
-                warn_user(
-                    f"The objective has decreased to {value:.3g}: the loss seems to have no minimum.",
-                    ConvergenceWarning,
-                )
+                text = f"The objective has decreased to {value:.3g}: the loss seems to have no minimum."
+                warn_user(text, ConvergenceWarning)
             elif not found.converged and not (settings.chosen_rate and _is_slow(monitor.losses)):
                 _warn_of_end(solver, found.message, len(monitor.history), settings.max_iter)
         except _Stopped:

@@ -78,7 +78,7 @@ export class Trainer {
       checkWeights(found[weight.name].data);
     }
     const counts = Object.entries(found).map(([name, { dims }]) => `${name}: ${dims[0]}`);
-    if (Object.values(found).some(({ dims }) => dims[0] !== n)) fail(`All inputs must have the same number of samples, but have ${counts.join(", ")}.`);
+    if (Object.values(found).some(({ dims }) => dims[0] !== n)) fail(`Inputs must have equal numbers of samples, but have ${counts.join(", ")}.`);
     return found;
   }
 

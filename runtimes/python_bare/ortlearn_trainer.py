@@ -226,7 +226,7 @@ class Trainer:
                 raise ValueError("sample_weight is zero for every sample: at least one must be above 0.")
         counts = [f"{name}: {len(array)}" for name, array in values.items()]
         if any(len(array) != n_rows for array in values.values()):
-            raise ValueError(f"All inputs must have the same number of samples, but have {', '.join(counts)}.")
+            raise ValueError(f"Inputs must have equal numbers of samples, but have {', '.join(counts)}.")
         return values
 
     def _labels(self, y, label):

@@ -111,7 +111,7 @@ def test_models_with_another_interface_are_not_added(run, tmp_path):
             ("adapt", "model.skops", "new.csv", "--label", "label", "--by", "age"),
             "No group has 10 held-out samples",
         ),
-        (("adapt", "empty", "new.csv", "--label", "label"), "a model must be an"),
+        (("adapt", "empty", "new.csv", "--label", "label"), "empty has no version. Add one"),
         (("adapt", "nowhere", "new.csv", "--label", "label"), "No such file or folder"),
         (
             ("adapt", "model.skops", "new.csv", "--label", "town"),

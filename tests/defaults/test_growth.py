@@ -9,7 +9,7 @@ import onnxruntime
 import pandas as pd
 import pytest
 from sklearn.base import clone
-from sklearn.datasets import make_classification, make_regression
+from sklearn.datasets import make_classification, make_friedman1, make_regression
 from sklearn.ensemble import (
     AdaBoostClassifier,
     AdaBoostRegressor,
@@ -26,6 +26,7 @@ from sklearn.ensemble import (
 )
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
+from sklearn.neighbors import KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier, ExtraTreeRegressor
@@ -254,6 +255,17 @@ def test_the_median_of_adaboost_is_replaced():
     refit = clone(model).fit(-X[100:], y[100:])
     np.testing.assert_allclose(trainer.predict(-X), refit.predict(-X), rtol=1e-5)
     assert trainer.n_iter_ == 0  # leaves that are replaced are not trained
+
+
+def test_stored_samples_are_replaced():
+    X, y = make_friedman1(500, noise=1, random_state=0)
+    model = make_pipeline(StandardScaler(), KNeighborsRegressor()).fit(X[:200], y[:200])
+    X = X[:, ::-1]
+    trainer = OrtGradientOptimizer(model, warm_start=True, random_state=0).fit(X[200:], y[200:])
+    scaled = model[0].transform(X)
+    expected = clone(model[1]).fit(scaled[200:], y[200:]).predict(scaled)
+    np.testing.assert_allclose(trainer.predict(X), expected, rtol=1e-4)
+    np.testing.assert_allclose(trainer.to_sklearn().predict(X), expected, rtol=1e-6)
 
 
 def frame(X):

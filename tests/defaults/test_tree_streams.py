@@ -1,4 +1,4 @@
-"""partial_fit of ensembles of trees replaces trees, and the methods by which ensembles grow."""
+"""partial_fit of ensembles of trees replaces trees, and that of neighbours samples."""
 
 import pickle
 
@@ -15,6 +15,7 @@ from sklearn.ensemble import (
     RandomForestRegressor,
 )
 from sklearn.frozen import FrozenEstimator
+from sklearn.neighbors import KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
@@ -55,6 +56,19 @@ def test_a_stream_follows_a_new_concept_in_bounded_size(name):
         for other in (trainer, again):
             other.partial_fit(X[2000:2100], NEW[2000:2100])
         np.testing.assert_array_equal(again.predict_proba(X), trainer.predict_proba(X))
+
+
+def test_a_stream_of_neighbors_keeps_a_window_of_samples():
+    X, y = make_friedman1(4400, noise=1, random_state=0)
+    other = X[:, ::-1]
+    trainer = OrtGradientOptimizer(KNeighborsRegressor(), random_state=0)
+    scores = []
+    for number in range(14):
+        samples, inputs = slice(200 * number, 200 * number + 200), X if number < 8 else other
+        trainer.partial_fit(inputs[samples], y[samples])
+        scores.append(trainer.score(inputs[3400:], y[3400:]))
+    assert scores[7] > scores[0] + 0.1 and scores[13] > scores[7] - 0.05
+    assert len(trainer.to_sklearn()._fit_X) <= 1000  # five calls
 
 
 @pytest.mark.parametrize(

@@ -96,7 +96,7 @@ def test_truncated_file(packages, tmp_path):
 
 
 def test_inconsistent_numbers_of_samples(packages):
-    assert "All inputs must have the same number of samples, but have X: 1, ortlearn_label: 2" in message(
+    assert "Inputs must have equal numbers of samples, but have X: 1, ortlearn_label: 2" in message(
         packages["logistic"], [[1, 2, 3, 4, 5]], ["low", "high"]
     )
 

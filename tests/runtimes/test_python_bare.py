@@ -168,7 +168,7 @@ def test_sample_weights(class_weight, tmp_path):
 
 @pytest.mark.parametrize(
     ("name", "samples", "message"),
-    [("weights", 3, "must have the same number of samples"), ("logistic", 230, "export it with weighted=True")],
+    [("weights", 3, "must have equal numbers of samples"), ("logistic", 230, "export it with weighted=True")],
 )
 def test_invalid_sample_weights(name, samples, message, packages):
     _, _, X, y, _ = PACKAGES[name]
@@ -179,7 +179,7 @@ def test_invalid_sample_weights(name, samples, message, packages):
 @pytest.mark.parametrize("name", ["logistic", "network", "classes"])
 def test_inconsistent_numbers_of_samples(name, packages):
     _, _, X, y, _ = PACKAGES[name]
-    with pytest.raises(ValueError, match="All inputs must have the same number of samples, but have X: "):
+    with pytest.raises(ValueError, match="Inputs must have equal numbers of samples, but have X: "):
         Trainer(packages[name]).fit(X, y[:-1])
 
 

@@ -59,7 +59,7 @@ WRONG_SAMPLES = [
     ({"X": {"0": ROW}}, ARRAY.format('{"0":[1,2,3,4,5]}')),
 ]
 CLASS = 'y has {}, the classes are ["high","low","middle"].'
-COUNT = "All inputs must have the same number of samples, but have X: 2, ortlearn_label: {}."
+COUNT = "Inputs must have equal numbers of samples, but have X: 2, ortlearn_label: {}."
 #: Labels of two samples, of a classifier with names of classes.
 WRONG_NAMES = [
     (UNDEFINED, "y is missing: the package trains on labels."),
@@ -117,8 +117,8 @@ WRONG_WEIGHTS = [
     ([1, "1"], WEIGHT.format(1, '"1"')),
     ([{}, 1], WEIGHT.format(0, "{}")),
     ([], "sample_weight has no samples."),
-    ([1], "All inputs must have the same number of samples, but have X: 2, ortlearn_label: 2, {weight}: 1."),
-    ([1, 2, 3], "All inputs must have the same number of samples, but have X: 2, ortlearn_label: 2, {weight}: 3."),
+    ([1], "Inputs must have equal numbers of samples, but have X: 2, ortlearn_label: 2, {weight}: 1."),
+    ([1, 2, 3], "Inputs must have equal numbers of samples, but have X: 2, ortlearn_label: 2, {weight}: 3."),
     ([[1, 2], [1, 2]], "sample_weight must have samples of shape [], and sample 0 is [1,2]."),
     ([1, []], "sample_weight must have samples of shape [], and sample 1 is []."),
     (1, "sample_weight must be an array of samples, and is 1."),

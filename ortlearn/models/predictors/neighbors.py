@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..base import ModelDefinition
-from ..capabilities import ShiftedTables
+from ..capabilities import ReplacedEnsemble, ShiftedTables
 from ..constraints.sets import ClosedSimplex
 from ..constraints.signs import Positive
 from ..forms import Form, dense_form
@@ -140,10 +140,20 @@ class ValuesOfSamples(Form):
         return value[self.group].reshape(like.shape)
 
 
+class ReplacedNeighbors(ReplacedEnsemble):
+    """Stored samples, which are replaced as a whole."""
+
+    def n_trees(self, model: Any) -> int:
+        return 1
+
+    def n_leaves(self, model: Any) -> float:
+        return len(model._fit_X) / 10  # so that the window of a stream has as many samples
+
+
 class NeighborsRegressorDefinition(_Neighbors):
     """KNeighborsRegressor and RadiusNeighborsRegressor: the mean over neighbours."""
 
-    capabilities = (ShiftedTables(lambda model: 1.0),)
+    capabilities = ReplacedNeighbors(), ShiftedTables(lambda model: 1.0)
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         mean, form = _mean(op, model, x), ValuesOfSamples.of(model)
