@@ -44,6 +44,8 @@ class Candidate:
 
     #: Standard errors by which the loss must decrease for the candidate to be kept.
     evidence: ClassVar[float] = 1.0
+    #: Those that are enough after another candidate was shown to be better than the start.
+    later: ClassVar[float] = math.inf
     #: Strengths to compare, in decreasing order.
     strengths: ClassVar[tuple[float, ...]] = ()
     #: Number of parts of the samples on which it is compared; None for all.
@@ -169,6 +171,7 @@ class Grown(Candidate):
     """The candidate kept before, and trees fitted on new samples with a share of the scores."""
 
     n_parts = 3
+    later = 0.5
 
     share: float
     base: Candidate = KeptStart()

@@ -20,8 +20,6 @@ __all__ = ["Choice", "best_of", "bounded", "choose", "improves"]
 SLACK = 0.25
 #: Standard errors by which the loss of a candidate exceeds the lowest one when it is no longer compared.
 HOPELESS = 3.0
-#: Standard errors that are enough after another candidate was shown to be better than the start.
-LATER = 0.5
 #: Weight of the uniform distribution that is mixed into probabilities to compare classifiers.
 CHANCE = 0.05
 
@@ -148,7 +146,7 @@ def _round(
         table = wrong_samples.astype(np.float64) if measure.by_errors else table
     evidence = candidates[0].requires(setting)
     if not isinstance(kept, KeptStart):  # evidence protects the start, which is known to be worse
-        evidence = min(evidence, LATER)
+        evidence = min(evidence, candidates[0].later)
     best = best_of(table, of_samples, [candidate.family for candidate in candidates], evidence)
     chosen = kept if best is None else candidates[best]
     number = 0 if best is None else best + 1

@@ -31,6 +31,7 @@ class Shrunk(Candidate):
 
 class Reluctant(Shrunk):
     evidence = 1e6
+    later = 0.5
 
 
 @dataclass(frozen=True)
@@ -123,6 +124,13 @@ def test_later_rounds_are_compared_with_the_best_candidate_so_far():
     for first, expected in ((1.0, 1.0), (0.2, 0.5)):
         rounds = [of_factors(first), [], of_factors(0.5)]
         assert choose(Setting(START), SquaredErrors(), rounds).candidate == Shrunk(expected)
+
+
+def test_evidence_protects_the_start_only():
+    reluctant = of_factors(1.0, kind=Reluctant)
+    for first, expected in ((0.2, reluctant[0]), (0.999, Shrunk(0.999))):
+        choice = choose(Setting(START), SquaredErrors(), [of_factors(first), reluctant])
+        assert choice.candidate == expected
 
 
 @pytest.mark.parametrize("fails", [False, True])
