@@ -11,6 +11,7 @@ import numpy as np
 from sklearn.utils import get_tags
 
 from ..comparison.candidates import KeptStart, Pull
+from ..comparison.measures import weights_of
 from ..onnx_files.loading import is_onnx_source
 from ..preprocessing.initial_fit import is_fitted
 from ..problem.boosted_stages import is_grown
@@ -162,6 +163,9 @@ class InMemory(Given):
         automatic = own.configuration.updates.learning_rate is None
         if not (automatic and problem.updates.is_solver and compared):
             return None
+        if call.resumed is None and self.is_split and (missing := _missing_classes(start)):
+            reason = f"the samples lack the classes {missing}, which training would unlearn"
+            return WarmStart(self._samples, own.random_state, candidate=KeptStart(), reason=reason)
         candidate = None if call.resumed is None else call.resumed.fingerprint.candidate or Pull()
         expected = named_classes(own.configuration, own.classes, self._samples.y)
         from .growth import Growth  # only ensembles need it
@@ -225,6 +229,14 @@ def _occurring(whole: SourceTotals, y: Any, configuration: Configuration) -> Par
         return None
     given = columns[0] if len(columns) == 1 else columns
     return PartialFitClasses(given, columns)
+
+
+def _missing_classes(start: Start) -> list:
+    """Return the classes of a model of which there is no sample with a positive weight."""
+    indices = start.problem.encoder.class_indices(start.data.y)
+    if indices is None:
+        return []
+    return np.delete(start.problem.targets.classes, np.unique(indices[weights_of(start.data) > 0])).tolist()
 
 
 def _needs_validation(beginning: Beginning, start: Start) -> bool:

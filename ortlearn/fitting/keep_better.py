@@ -117,6 +117,8 @@ def is_seen(configuration: Configuration, start: Start, samples: Samples, again:
     """
     source = configuration.source
     tags = get_tags(source)
+    if len(start.data) < 2:
+        return False
     if start.problem.needs_labels and tags.transformer_tags is not None and not tags.target_tags.required:
         return False  # its fit has not seen the labels
     if not is_fitted(source) and not again:

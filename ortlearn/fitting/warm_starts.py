@@ -99,7 +99,8 @@ class WarmStart:
             given = Part(prepare(validation.data), validation.samples)
         runner = ScoreRunner(step.task, configuration.runtime)
         problem, whole, predictions = start.problem, Part(data, self.samples), None
-        differs = bool(problem.doubt) and objective_of(problem.source, 1.0) is not None
+        is_bound = problem.loss is not None and problem.loss.by_errors
+        differs = bool(problem.doubt) and (is_bound or objective_of(problem.source, 1.0) is not None)
         if problem.doubt and classes is not None:
             predictions = LiveInference(problem, problem.trainable.model, configuration.runtime)
         rule = capability_of(fitted_part(problem.source), GrowingEnsemble) if predictions else None

@@ -124,9 +124,11 @@ def _appended(op: GraphBuilder, model: ModelProto, member: Member, prediction: s
     if member.reads == "X":
         mapping |= {value.name: value.name for value in part.graph.input}
     else:
-        source = model.graph.input[0].name
-        read = prediction if member.reads == "prediction" else op.Concat(prediction, source, axis=1)
-        mapping[part.graph.input[0].name] = read
+        kind = part.graph.input[0].type.tensor_type.elem_type
+        given = [prediction] if member.reads == "prediction" else [prediction, model.graph.input[0].name]
+        dtype = helper.tensor_dtype_to_np_dtype(kind)
+        given = [name if op.dtype(name) == dtype else op.Cast(name, to=kind) for name in given]
+        mapping[part.graph.input[0].name] = op.Concat(*given, axis=1) if len(given) > 1 else given[0]
     types = value_types(part)
     append_model(op, part, mapping, prefix + "{}")
     for name, known in types.items():

@@ -35,6 +35,8 @@ class BaseLoss(CheckedParameters):
     kinks : bool
         Whether the derivative is discontinuous, as that of the absolute value at zero. Solvers such as L-BFGS
         smooth these kinks, which must be written with ``op.Abs`` or ``op.Relu``.
+    by_errors : bool
+        Whether the loss is a bound of errors, by which classifiers are compared then, instead of the loss.
     definition_params : dict
         Parameters for the textbook definition of the loss, if it differs from the default;
         :func:`ortlearn.losses.add_loss_output` applies them.
@@ -46,6 +48,7 @@ class BaseLoss(CheckedParameters):
     link: ClassVar[str] = "identity"
     by_position: ClassVar[bool] = False
     kinks: ClassVar[bool] = False
+    by_errors: ClassVar[bool] = False
     definition_params: ClassVar[dict[str, float]] = {}
 
     @property

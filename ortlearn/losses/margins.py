@@ -15,6 +15,7 @@ class MarginLoss(BaseLoss):
     """Base class of losses of the margin; the losses of several classes, one-vs-rest, are summed."""
 
     tasks = frozenset({"classification", "multilabel"})
+    by_errors = True
 
     def of_margin(self, op: GraphBuilder, margins: Any) -> str:
         """Write the loss of each margin."""

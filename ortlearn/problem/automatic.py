@@ -59,10 +59,13 @@ def is_same_loss(first: BaseLoss | None, second: BaseLoss | None) -> bool:
     return type(first) is type(second) and repr(first) == repr(second)
 
 
-def doubt_of(source: Any) -> str:
-    """Return why the default objective alone does not judge a model; empty if it does, and for ONNX."""
+def doubt_of(source: Any, loss: BaseLoss | None) -> str:
+    """Return why an objective alone does not judge a model; empty if it does, and for ONNX."""
     if source is None or is_onnx_source(source):
         return ""
+    if loss is not None:
+        text = f"{type(loss).__name__} is a bound of errors, which it does not determine"
+        return text if loss.by_errors and not is_same_loss(loss, own_loss(source)) else ""
     own = objective_of(source, 1.0)
     return f"the objective of {type(fitted_part(source)).__name__} is unknown" if own is None else own.differs
 

@@ -109,7 +109,7 @@ class Problem:
             fitted,
             missing_columns(source, X) if may_miss else frozenset(),
             automatic.may_overfit(fitted, trainable),
-            "" if configuration.loss is not None else automatic.doubt_of(source),
+            automatic.doubt_of(source, configuration.loss),
         )
 
     @property
