@@ -10,6 +10,7 @@ from sklearn.feature_selection import RFE
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.naive_bayes import GaussianNB
 from sklearn.neural_network import MLPClassifier
 from sklearn.svm import SVC
 
@@ -139,6 +140,38 @@ def test_few_new_samples_keep_the_score():
         warnings.simplefilter("ignore", StartKeptWarning)
         trainer = OrtGradientOptimizer(model, warm_start=True, random_state=0).fit(*new)
     assert trainer.score(*test) >= model.score(*test) - 0.01
+
+
+@pytest.mark.parametrize("loss", ["perceptron", "squared_hinge"])
+@pytest.mark.parametrize("model", [GaussianNB(), LogisticRegression()], ids=repr)
+def test_losses_of_margins_do_not_increase_errors(model, loss):
+    X, y = make_classification(
+        1500, 6, n_informative=5, n_redundant=1, n_classes=4, flip_y=0.1, random_state=1
+    )
+    model.fit(X[:500], y[:500])
+    trainer = OrtGradientOptimizer(model, warm_start=True, learning_loss=loss, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", StartKeptWarning)
+        trainer.fit(X[500:600], y[500:600])
+    assert trainer.score(X[600:], y[600:]) > model.score(X[600:], y[600:]) - 0.02
+
+
+def test_samples_without_a_class_keep_the_model():
+    X, y = make_classification(900, 5, n_informative=5, n_redundant=0, n_classes=3, random_state=0)
+    model = LogisticRegression().fit(X[:200], y[:200])
+    some = 200 + np.flatnonzero(y[200:400] != 2)
+    trainer = OrtGradientOptimizer(model, warm_start=True, random_state=0)
+    with pytest.warns(StartKeptWarning, match=r"the samples lack the classes \[2\]"):
+        trainer.fit(X[some], y[some])
+    np.testing.assert_array_equal(trainer.predict(X), model.predict(X))
+    assert not trainer.set_params(keep_better=False).fit(X[some], y[some]).start_kept_
+
+
+def test_one_sample_keeps_the_model():
+    model = LinearRegression().fit(np.eye(4)[:, :2], np.arange(4.0))
+    with pytest.warns(StartKeptWarning):
+        trainer = OrtGradientOptimizer(model, warm_start=True).fit(np.ones((1, 2)), [5.0])
+    np.testing.assert_allclose(trainer.coef_, model.coef_, rtol=1e-6)
 
 
 def test_warm_start_from_an_unfitted_model():

@@ -83,3 +83,19 @@ def test_streams_begin_with_all_classes():
     trained = OrtSetClassifier(LogisticRegression(), random_state=0)
     trained.partial_fit(X, labels, classes=["a", "b"]).partial_fit(X_NEW[:5], ["a"] * 5)
     assert trained.n_calibration_ == 85
+
+
+@pytest.mark.filterwarnings("ignore::ortlearn.exceptions.PrecisionWarning")
+@pytest.mark.parametrize(
+    "model",
+    [HistGradientBoostingRegressor(max_iter=5), make_pipeline(StandardScaler(), Ridge())],
+    ids=lambda model: type(model).__name__,
+)
+def test_files_of_models_in_float64(model):
+    inputs, new = X + [1e6, *np.zeros(X.shape[1] - 1)], X_NEW + [1e6, *np.zeros(X.shape[1] - 1)]
+    model.fit(inputs[:100], Y[:100])
+    trained = OrtIntervalRegressor(model, random_state=0).fit(inputs[100:], Y[100:])
+    session = onnxruntime.InferenceSession(trained.get_trained_onnx().SerializeToString())
+    (lower,) = session.run(["lower"], {session.get_inputs()[0].name: new})
+    expected = trained.predict_interval(new)[1][:, 0, 0]
+    np.testing.assert_allclose(lower, expected, rtol=1e-5, atol=1e-5 * np.abs(expected).max())

@@ -257,6 +257,13 @@ def _l1_ratio(model: Any) -> float | None:
     return single_value([0.0 if ratio is None else ratio for ratio in ratios])
 
 
+def _weights_of_classes(model: Any) -> str:
+    """Return how class weights differ for several classes, as one-vs-rest models weight one class each."""
+    if getattr(model, "class_weight", None) is None or len(np.atleast_2d(model.coef_)) < 2:
+        return ""
+    return "class_weight concerns one class of each one-vs-rest model there, and all samples of a class here"
+
+
 class LinearSVMDefinition(LinearDefinition):
     """LinearSVC and LinearSVR: ``C * sum(w * l) + R``, divided by ``C W``."""
 
@@ -268,7 +275,7 @@ class LinearSVMDefinition(LinearDefinition):
             return None  # a loss of all classes together
         share, is_l1 = 1 / (model.C * total_weight), getattr(model, "penalty", "l2") == "l1"
         penalty = _with_intercept(model, share * is_l1, share * (not is_l1) / 2)
-        return Objective(_loss_of(model), penalty)
+        return Objective(_loss_of(model), penalty, differs=_weights_of_classes(model))
 
 
 class StochasticDefinition(LinearDefinition):
@@ -285,4 +292,5 @@ class StochasticDefinition(LinearDefinition):
         ratios = {None: 0.0, "l1": 1.0, "l2": 0.0, "elasticnet": float(model.l1_ratio or 0.0)}
         ratio, alpha = ratios[model.penalty], 0.0 if model.penalty is None else model.alpha
         penalty = elastic(alpha * ratio, alpha * (1 - ratio) / 2)
-        return Objective(_loss_of(model), penalty, differs=DEGENERATE.get(model.loss, ""))
+        differs = DEGENERATE.get(model.loss, "") or _weights_of_classes(model)
+        return Objective(_loss_of(model), penalty, differs=differs)
