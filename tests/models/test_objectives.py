@@ -246,3 +246,15 @@ def test_two_penalties_of_one_weight_are_trained():
         random_state=0,
     ).fit(X, SEVERAL)
     np.testing.assert_allclose(trainer.predict(X), model.predict(X), atol=1e-3)
+
+
+@pytest.mark.parametrize("model", [svm.LinearSVC(), SGDClassifier()], ids=lambda model: type(model).__name__)
+def test_class_weights_of_several_classes(model):
+    """scikit-learn weights the positive class of each one-vs-rest model only."""
+    weighted = clone(model).set_params(class_weight="balanced", random_state=0)
+    for source, labels, differs in ((weighted, THREE, True), (weighted, TWO, False), (model, THREE, False)):
+        assert bool(objective_of(clone(source).fit(X, labels), 1.0).differs) == differs
+    a, b, c = weighted.fit(X, THREE), clone(model), compute_sample_weight("balanced", THREE)
+    one = b.set_params(random_state=0).fit(X, THREE == 0, sample_weight=np.where(THREE == 0, c, 1.0))
+    if isinstance(model, svm.LinearSVC):
+        np.testing.assert_allclose(a.coef_[0], one.coef_[0], rtol=1e-3, atol=1e-3)
