@@ -83,8 +83,12 @@ class FrameParts:
         self.types.add_names(file.name, columns)
         read = set(self.types.read)
         options: dict[str, Any] = {"dtype": dict.fromkeys(texts, str), "low_memory": False}
-        options["usecols"] = None if read == set(columns) else lambda name: str(name) in read
-        named = _named(file.name, [str(name) for name in names])
+        whole = _named(file.name, [str(name) for name in names])
+
+        def named(frame: Any) -> Any:  # all columns are parsed, since usecols ignores what a row has too much
+            frame = whole(frame)
+            return frame if read == set(columns) else frame.loc[:, [name in read for name in frame.columns]]
+
         if size is None:
             yield _without_large_integers(named(read_csv(**options)))
             return

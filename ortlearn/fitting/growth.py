@@ -32,6 +32,8 @@ __all__ = ["Growth", "TreeStream", "check_grows"]
 
 #: Samples of the window for each leaf of a tree, and the fewest, since boosted trees have few leaves.
 PER_LEAF, FEWEST = 10, 1_000
+#: Fewest new samples that decide about an ensemble; fewer wait for those of the next calls.
+JUDGES = 50
 #: Largest number of trees, relative to that of the first model.
 LARGEST = 1.5
 #: Standard errors by which older trees must decrease the loss to be kept.
@@ -159,6 +161,7 @@ class Window:
     old: Any  # the ensemble before its last trees were added
     new: Any  # ensemble fitted on the window; None before the first one
     losses: tuple[float, ...] = ()  # of the last calls since a change, before their samples were learnt
+    waiting: Samples | None = None  # too few to decide, and not yet in the window
 
     def with_more(self, samples: Samples) -> Window:
         """Return the window after new samples."""
@@ -183,14 +186,27 @@ class TreeStream:
 
     def trained(self) -> tuple[float, Start, Window]:
         """Return the loss of the samples before they are learnt, and the start and the window afterwards."""
-        start, rule = self.start, self.growth.rule
+        start = self.start
         part, known = fitted_part(start.problem.source), None if self.last is None else self.last.window
+        if known is not None and known.waiting is not None:
+            samples = _joined(known.waiting, self.samples)
+            joined = replace(start, data=read_data(start.problem, samples, start.features))
+            known = replace(known, waiting=None)
+            return replace(self, samples=samples, start=joined)._after(part, known)
+        return self._after(part, known)
+
+    def _after(self, part: Any, known: Window | None) -> tuple[float, Start, Window]:
+        """Return the same, given the ensemble and the window before."""
+        start, rule = self.start, self.growth.rule
         scores = rule.scores_of(part, self.growth.after_steps(self.samples.X))
         weights = weights_of(start.data)
         losses = self._losses([scores], self.samples)[0]
         loss = float(np.average(losses, weights=weights))
         if known is None and self.last is None and not self.growth.was_given:  # fitted on these samples
             return loss, start, self._window(part, part)
+        if len(weights) < JUDGES:
+            known = known or replace(self._window(part, None), samples=self.samples.take(np.arange(0)))
+            return loss, start, replace(known, waiting=self.samples)
         window = self._window(part, None) if known is None else known.with_more(self.samples)
         has_changed = self._has_changed(losses, loss, window.losses)
         if has_changed:  # earlier samples are forgotten

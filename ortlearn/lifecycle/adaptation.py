@@ -19,7 +19,7 @@ from .drift import drifts_of, prediction_drift
 from .gate import Gate
 from .promotion import stored
 from .results import Adaptation, Drift, onnx_bytes
-from .retraining import choose_kind, kinds_of, retrained
+from .retraining import choose_kind, kinds_of, retrained, with_all_classes
 from .samples import as_table, given_model, labels_of
 from .two_samples import two_sample_test
 from .versions import ModelFolder
@@ -139,6 +139,7 @@ def _adapted(
     known = None if reference is None else as_table(reference, old, None, "reference")
     kinds = kinds_of(old, known, candidates)
     training, tested = _parts(samples, held_out, old, by, random_state)
+    kinds = with_all_classes(kinds, old, training, known)
     with ExitStack() as stack:
         for table in filter(None, (known, tested, training)):
             stack.enter_context(explain_values(table, old.column_names))

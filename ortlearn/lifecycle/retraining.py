@@ -10,7 +10,7 @@ from sklearn.base import clone
 from sklearn.utils.validation import has_fit_parameter
 
 from ..comparison.evidence import best_of, bounded
-from ..comparison.measures import folds
+from ..comparison.measures import FOLDS, folds
 from ..estimators import OrtGradientOptimizer
 from ..evaluation.data_files import Table
 from ..evaluation.metrics import sample_losses
@@ -22,7 +22,7 @@ from ..onnx_files.loading import is_onnx_source
 from ..quiet import quiet
 from .samples import labels_of, source_of
 
-__all__ = ["choose_kind", "kinds_of", "retrained"]
+__all__ = ["choose_kind", "kinds_of", "retrained", "with_all_classes"]
 
 #: Standard errors by which a candidate must improve on what is kept, in cross-validation.
 EVIDENCE = 1.0
@@ -98,6 +98,21 @@ def kinds_of(model: Model, reference: Table | None, wanted: Any) -> list[str]:
             "file, and 'refit_both' needs reference samples with labels."
         )
     return [kind for kind in possible if wanted is None or kind in wanted]
+
+
+def with_all_classes(kinds: list[str], model: Model, new: Table, reference: Table | None) -> list[str]:
+    """Return the kinds that keep the classes of a classifier: a refit has those of its samples."""
+    classes = model.classes
+    if model.task != "classification" or classes is None:
+        return kinds
+
+    def fewest(table: Table) -> int:
+        return min(int(np.count_nonzero(labels_of(table, model) == value)) for value in classes)
+
+    if fewest(new) >= FOLDS:
+        return kinds
+    has_all = reference is not None and reference.labels is not None and fewest(reference) > 0
+    return [kind for kind in kinds if kind == "warm_start" or (kind == "refit_both" and has_all)]
 
 
 def retrained(

@@ -125,6 +125,11 @@ def test_onnx_file_cannot_be_written_as_skops(run):
         ("broken.csv.gz", b"no archive", "cannot be read as csv"),
         ("broken.parquet", b"no parquet", "cannot be read as parquet"),
         ("missing.csv", b"alcohol,hue,proline,kind\n1,2,3,\n1,2,3,barolo\n", "no label in 1 of 2 rows"),
+        (  # the columns "note" and "x" are not read
+            "longer.csv",
+            b"alcohol,hue,proline,kind,note,x\n1,2,3,barolo,a,b\n1,2,5,3,barolo,a,b\n",
+            "longer.csv cannot be read as csv",
+        ),
         ("alone.csv", b"kind\nbarolo\n", "there are no features"),
         (
             "texts.csv",

@@ -58,6 +58,22 @@ def test_a_stream_follows_a_new_concept_in_bounded_size(name):
         np.testing.assert_array_equal(again.predict_proba(X), trainer.predict_proba(X))
 
 
+@pytest.mark.parametrize(
+    "model",
+    [RandomForestClassifier(20, random_state=0), GradientBoostingClassifier(n_estimators=20, random_state=0)],
+    ids=lambda model: type(model).__name__,
+)
+def test_few_samples_do_not_replace_trees(model):
+    model = clone(model).fit(X[:1000], OLD[:1000])
+    trainer = OrtGradientOptimizer(model, warm_start=True, random_state=0)
+    for first in [1000, *range(1001, 1049, 4)]:
+        trainer.partial_fit(X[first : first + 1], OLD[first : first + 1])
+    assert (trainer.predict(X) == model.predict(X)).all()
+    for first in range(1048, 1500, 10):
+        trainer.partial_fit(X[first : first + 10], NEW[first : first + 10])
+    assert trainer.score(X[2000:], NEW[2000:]) > 0.75 > 0.6 > model.score(X[2000:], NEW[2000:])
+
+
 def test_a_stream_of_neighbors_keeps_a_window_of_samples():
     X, y = make_friedman1(4400, noise=1, random_state=0)
     other = X[:, ::-1]

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.ensemble import RandomForestRegressor
-from sklearn.linear_model import Ridge
+from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.metrics import balanced_accuracy_score
 
 from ortlearn import OrtGradientOptimizer
@@ -239,3 +239,19 @@ def test_wrong_arguments(classifier, arguments, message):
 def test_wrong_gates(wrong):
     with pytest.raises(ValueError, match="must be"):
         Gate(**wrong)
+
+
+def test_a_refit_does_not_lose_classes():
+    rng = np.random.default_rng(7)
+    X = rng.normal(size=(600, 3))
+    y = np.digitize(X[:, 0], [-0.5, 0.5])
+    model = LogisticRegression().fit(X[:200], y[:200])
+    some = y[200:] < 2
+    moved, labels = X[200:] + [0.8, 0, 0], y[200:]
+    found = adapt(model, (moved[some], labels[some]))
+    assert (found.outcome, sorted(found.losses)) == ("kept", ["keep", "warm_start"])
+    both = adapt(model, (moved[some], labels[some]), (X[:200], y[:200]))
+    assert sorted(both.losses) == ["keep", "refit_both", "warm_start"]
+    some |= np.cumsum(labels == 2) <= 3  # folds lack the class
+    assert sorted(adapt(model, (moved[some], labels[some])).losses) == ["keep", "warm_start"]
+    assert "refit" in adapt(model, (moved, labels)).losses

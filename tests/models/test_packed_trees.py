@@ -111,8 +111,9 @@ def test_levels_have_the_sums_of_the_operator(run_onnx, model, y, dtype):
         (GradientBoostingRegressor(n_estimators=5), 1),
         (RandomForestRegressor(30), 1),
         (HistGradientBoostingRegressor(**HISTOGRAM), 2),
+        (HistGradientBoostingRegressor(max_iter=30, min_samples_leaf=1000), 1),
     ],
-    ids=["few trees", "many leaves", "two threads"],
+    ids=["few trees", "many leaves", "two threads", "no splits"],
 )
 def test_other_trees_keep_the_operator(model, n_threads):
     written = written_model(model.fit(X[:300], Y[:300]), np.float64)

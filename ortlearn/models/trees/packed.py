@@ -59,8 +59,8 @@ def _with(kind: type[TabledTrees], form: FusedTrees) -> Any:
 
 def _packed(form: FusedTrees, n_threads: int) -> FusedTrees:
     """Return the form with tables if they are faster."""
-    n_trees = len(form.nodes.sizes)
-    if not form.sums or n_trees < TREES or len(form.nodes.is_leaf) > NODES * n_trees:
+    n_trees, is_leaf = len(form.nodes.sizes), form.nodes.is_leaf
+    if not form.sums or n_trees < TREES or is_leaf.all() or len(is_leaf) > NODES * n_trees:
         return form
     found: PackedTrees = _with(PackedTrees, form)
     is_slow = n_threads > 1 or form.nodes.threshold.dtype != np.float32  # with many operators
