@@ -320,9 +320,11 @@ def test_a_forest_takes_in_trees_of_samples_that_lack_a_class():
     X = rng.normal(size=(900, 4))
     y = np.array(["a", "b", "c"])[np.where(X[:, 0] > 1.5, 2, X[:, 0] > 0)]
     model = RandomForestClassifier(20, random_state=0).fit(X, y)
-    X_new = X[:300]
+    X_new = X[:400]
     y_new = np.where(X_new[:, 1] > 0, "b", "a")  # depends on another feature, without "c"
-    trainer = OrtGradientOptimizer(model, warm_start=True, random_state=0).fit(X_new[:200], y_new[:200])
+    trainer = OrtGradientOptimizer(model, warm_start=True, random_state=0)
+    trainer.fit(X_new[:200], y_new[:200], X_val=X_new[300:], y_val=y_new[300:])  # or else the model is kept
+    X_new, y_new = X_new[:300], y_new[:300]
     assert list(trainer.classes_) == ["a", "b", "c"]
     assert trainer.score(X_new[200:], y_new[200:]) > 0.85 > model.score(X_new[200:], y_new[200:]) + 0.2
     assert trainer.to_sklearn().n_estimators == 20
