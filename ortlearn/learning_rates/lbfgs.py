@@ -17,9 +17,6 @@ __all__ = ["LearningRateLBFGS"]
 ROUNDING_ERRORS = 100
 #: Steps that change the objective by rounding errors, and do not lower it, after which it has converged.
 EQUAL_STEPS = 4
-#: Relative value of the objective, and largest precision, at which the solver continues with the rounding
-#: errors of the smaller value.
-SMALL, COARSE = 0.1, 1e-6
 #: Message of a failed line search.
 NO_STEP = (
     "no step along the search direction lowers the objective, as rounding errors are larger than the "
@@ -93,16 +90,9 @@ class LearningRateLBFGS(BaseSolver):
     ) -> Solution:
         """Minimise the objective of all samples, penalty included."""
         split = _SplitWeights(objective.absolute, objective.anchor, objective.lower)
-        remaining, value = max_iter, 1.0
-        while not objective.has_kinks:
-            ftol = max(self.ftol, precision * value)
-            solution, n_iter = self._run(objective, weights, remaining, note, ftol, split)
-            weights, remaining, last = solution.weights, remaining - n_iter, value
-            value = objective(weights)[0]
-            is_exact = precision > COARSE or not 0 < value < SMALL * last or len(split.indices)
-            if is_exact or remaining <= 0 or not solution.converged:
-                return solution
-        value = objective(weights)[0]
+        if not objective.has_kinks:
+            return self._run(objective, weights, max_iter, note, max(self.ftol, precision), split)[0]
+        remaining, value = max_iter, objective(weights)[0]
         solution = Solution(weights, True, "The objective is zero")
         for width in WIDTHS:
             if remaining <= 0 or value <= 0:
