@@ -57,7 +57,7 @@ domain of onnxruntime.
   [Add a gradient rule](../tutorials/add-a-gradient-rule.md) for one process, or in a package.
 
 A rule may not support all forms of its operator; the error gives the reason. Operators that round, such as
-`QuantizeLinear`, only have a gradient with `straight_through=True` ([limits](../limits.md#rounding)). Before
+`QuantizeLinear`, only have a gradient with `straight_through=True` ([limits](../limits.md)). Before
 an ONNX file is trained, its operators of ai.onnx.ml are replaced by standard ones with named weights.
 """
 
