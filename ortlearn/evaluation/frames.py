@@ -31,7 +31,7 @@ class FrameParts:
 
     The types of columns are those of all rows. csv files are therefore parsed first, and once; what is more
     than a part is copied to a temporary file. ``size=None`` makes one part of each file. Columns that are
-    not in ``only`` are not read, unless one in it is missing.
+    not in ``only`` are not kept, unless one in it is missing.
     """
 
     def __init__(
@@ -87,12 +87,12 @@ class FrameParts:
 
         def named(frame: Any) -> Any:  # all columns are parsed, since usecols ignores what a row has too much
             frame = whole(frame)
-            return frame if read == set(columns) else frame.loc[:, [name in read for name in frame.columns]]
+            return frame.loc[:, [name in read for name in frame.columns]] if read < {*columns} else frame
 
         if size is None:
             yield _without_large_integers(named(read_csv(**options)))
             return
-        with read_csv(chunksize=_rows_of_part(size, len(read)), **options) as parts:
+        with read_csv(chunksize=_rows_of_part(size, len(columns)), **options) as parts:
             yield from (_without_large_integers(named(part)) for part in parts)
 
     def _add_dataset(self, file: DataFile, size: int | None) -> None:

@@ -30,8 +30,6 @@ from .start import Start, new_start
 
 __all__ = ["Growth", "TreeStream", "check_grows"]
 
-#: Samples of the window for each leaf of a tree, and the fewest, since boosted trees have few leaves.
-PER_LEAF, FEWEST = 10, 1_000
 #: Fewest new samples that decide about an ensemble; fewer wait for those of the next calls.
 JUDGES = 50
 #: Largest number of trees, relative to that of the first model.
@@ -228,8 +226,7 @@ class TreeStream:
     def _window(self, old: Any, new: Any) -> Window:
         """Return the first window."""
         rule = self.growth.rule
-        size = max(FEWEST, round(PER_LEAF * rule.n_leaves(old)))
-        return Window(self.samples, size, rule.n_trees(old), old, new)
+        return Window(self.samples, rule.window(old), rule.n_trees(old), old, new)
 
     def _share(self, window: Window, weights: np.ndarray) -> float:
         """Return the share of new trees with the lowest loss on the samples of this call."""

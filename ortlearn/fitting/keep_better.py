@@ -115,10 +115,10 @@ def is_seen(configuration: Configuration, start: Start, samples: Samples, again:
     labels that are numbers, square roots of losses are compared, too, since few outliers decide on means.
     ``again`` says that the weights are those of an earlier training.
     """
-    source = configuration.source
-    tags = get_tags(source)
     if len(start.data) < 2:
         return False
+    source = configuration.source
+    tags = get_tags(source)
     if start.problem.needs_labels and tags.transformer_tags is not None and not tags.target_tags.required:
         return False  # its fit has not seen the labels
     if not is_fitted(source) and not again:

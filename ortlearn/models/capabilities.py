@@ -63,6 +63,10 @@ class GrowingEnsemble:
         """Return the mean number of leaves of a tree."""
         return float(np.mean([member.tree_.n_leaves for member in np.ravel(model.estimators_)]))
 
+    def window(self, model: Any) -> int:
+        """Return how many samples of a stream are kept: ten for each leaf, and 1,000 for trees of few."""
+        return max(1_000, round(10 * self.n_leaves(model)))
+
     def extended(self, model: Any, other: Any, share: float, largest: int) -> Any:
         """Return the ensemble with a share of the trees of another one, of up to ``largest`` trees."""
         return other

@@ -146,8 +146,8 @@ class ReplacedNeighbors(ReplacedEnsemble):
     def n_trees(self, model: Any) -> int:
         return 1
 
-    def n_leaves(self, model: Any) -> float:
-        return len(model._fit_X) / 10  # so that the window of a stream has as many samples
+    def window(self, model: Any) -> int:
+        return max(1_000, len(model._fit_X))
 
 
 class NeighborsRegressorDefinition(_Neighbors):
