@@ -130,14 +130,21 @@ class OnnxModel(Model):
         if groups is not None and table.groups is not None:
             is_text = groups.type.tensor_type.elem_type == TensorProto.STRING
             columns[groups.name] = table.groups if is_text else table.groups.astype(np.int64)
-        return dict(zip(self.outputs, self._session.run(self.outputs, columns), strict=True))
+        found = dict(zip(self.outputs, self._session.run(self.outputs, columns), strict=True))
+        if self.label is not None:  # a class hides that its scores are NaN
+            self._check_scores(table, found)
+        return found
+
+    def _check_scores(self, table: Table, found: dict[str, Any]) -> None:
+        """Raise an error if scores of samples with empty cells are NaN."""
+        for name in self._floats:
+            if len(found[name]) == len(table):
+                check_no_missing(table, self, np.asarray(found[name]))
 
     def predict(self, table: Table) -> Predictions:
         """Return the predictions."""
         found = self.outputs_of(table)
-        for name in self._floats:
-            if len(found[name]) == len(table):
-                check_no_missing(table, self, found[name])
+        self._check_scores(table, found)
         return self.predictions_of(found, len(table))
 
     def predictions_of(self, found: dict[str, Any], n_samples: int) -> Predictions:

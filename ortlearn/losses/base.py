@@ -37,6 +37,8 @@ class BaseLoss(CheckedParameters):
         smooth these kinks, which must be written with ``op.Abs`` or ``op.Relu``.
     by_errors : bool
         Whether the loss is a bound of errors, by which classifiers are compared then, instead of the loss.
+    degenerate : str
+        Why the minimum is no useful model; empty for most losses.
     definition_params : dict
         Parameters for the textbook definition of the loss, if it differs from the default;
         :func:`ortlearn.losses.add_loss_output` applies them.
@@ -49,6 +51,7 @@ class BaseLoss(CheckedParameters):
     by_position: ClassVar[bool] = False
     kinks: ClassVar[bool] = False
     by_errors: ClassVar[bool] = False
+    degenerate: ClassVar[str] = ""
     definition_params: ClassVar[dict[str, float]] = {}
 
     @property

@@ -111,6 +111,7 @@ class PerceptronLoss(MarginLoss):
     """
 
     kinks = True
+    degenerate = "the loss is zero, its minimum, for weights of zero"
 
     def of_margin(self, op: GraphBuilder, margins: Any) -> Any:
         """Write the loss of each margin."""

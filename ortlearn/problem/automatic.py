@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING, Any
 from onnx import ModelProto
 
 from ..exceptions import ObjectiveWarning, PluginError, warn_user
-from ..learning_rates import BaseLearningRate, LearningRateAdam, LearningRateLBFGS, LearningRateSGD
+from ..learning_rates import (
+    BaseLearningRate,
+    BaseSolver,
+    LearningRateAdam,
+    LearningRateLBFGS,
+    LearningRateSGD,
+)
 from ..models import find_definition, fitted_part, is_flexible, objective_of
 from ..onnx_files.loading import is_onnx_source
 from ..penalties import BasePenalty, NoPenalty
@@ -95,6 +101,13 @@ def own_penalty(
     except PluginError as error:
         warn_user(f"The penalty of the model, {penalty!r}, is omitted. {error}", ObjectiveWarning)
         return NoPenalty()
+
+
+def warn_of_minimum(loss: BaseLoss | None, learning_rate: BaseLearningRate) -> None:
+    """Warn if a solver would find a minimum of a named loss that is no useful model."""
+    if loss is not None and loss.degenerate and isinstance(learning_rate, BaseSolver):
+        text = f"The minimum of {type(loss).__name__} is no useful model, as {loss.degenerate}"
+        warn_user(f'{text}. Name another loss, such as "hinge".', ObjectiveWarning)
 
 
 def own_class_weight(source: Any) -> Any:

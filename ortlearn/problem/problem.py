@@ -126,8 +126,7 @@ class Problem:
     @property
     def needs_labels(self) -> bool:
         """Whether the objective depends on labels."""
-        scores = self.trainable.scores
-        return scores is None or scores.task != "unsupervised"
+        return getattr(self.trainable.scores, "task", "") != "unsupervised"
 
     @property
     def has_own_score(self) -> bool:
@@ -168,6 +167,7 @@ class Problem:
         else:
             total = problem.total_weight(y, sample_weight, whole) if total_weight is None else total_weight
             penalty = automatic.own_penalty(self.source, self.trainable, rate, total)
+        automatic.warn_of_minimum(configuration.loss, rate)
         return replace(problem, updates=updates, penalty=penalty)
 
     @property

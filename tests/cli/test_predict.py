@@ -54,6 +54,19 @@ def test_saved_estimators(run, folder):
     )
 
 
+def test_a_class_is_not_written_for_empty_cells(run, folder):
+    trained = OrtGradientOptimizer(LogisticRegression(), random_state=0).fit(FRAME, CLASSES)
+    write(trained, "model.onnx")
+    command = "predict", "model.onnx", "few.csv", "--out", "all.csv"
+    FRAME.to_csv("few.csv", index=False)
+    assert run(*command).status == 0
+    with open("few.csv", "a") as file:
+        file.write("0.5\n")  # a row with one field
+    done = run(*command, "--force")
+    assert done.status == 2 and "empty cells in the columns ['b']" in done.err
+    assert len(pd.read_csv("all.csv")) == 120
+
+
 def test_groups(run, folder):
     groups = np.where(FRAME["b"] > 0, "x", "y")
     trained = OrtIntervalRegressor(Ridge(), group_min_size=9, calibration=60, random_state=0)

@@ -242,3 +242,10 @@ def test_penalties_by_weight_of_a_model(model, weights, warm):
     penalised = [name for part in trained.penalty_.parts() for name in part.weights]
     assert set(penalised) == ({"coef"} if weights != "intercept_" else set())
     np.testing.assert_allclose(trained.predict(X), fitted.predict(X), atol=0.02)
+
+
+def test_a_named_loss_without_a_useful_minimum_is_told():
+    model = OrtGradientOptimizer(LogisticRegression(), learning_loss="perceptron", max_iter=3, random_state=0)
+    with pytest.warns(ObjectiveWarning, match="no useful model, as the loss is zero"):
+        model.fit(*CANCER)
+    model.set_params(learning_rate=1e-3).fit(*CANCER)  # ends before the minimum

@@ -80,7 +80,7 @@ def test_joined_ensemble_has_weighted_mean_of_scores(model, data, share):
     if found.shape[1] > 1:  # defined up to a constant per sample
         found, expected = (scores - scores.mean(axis=1, keepdims=True) for scores in (found, expected))
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
-    assert joined.get_params().get("n_estimators", joined.get_params().get("max_iter")) == 10
+    assert ensemble.n_trees(joined) == 10 and joined.get_params() == model.get_params()
     assert pickle.dumps((model, other)) == before
 
 
@@ -311,7 +311,28 @@ def test_models_without_growth():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         named.fit(*NEW)
-    assert [trainer.to_sklearn().n_estimators for trainer in (same_rows, chosen, one, named)] == [10] * 4
+    trained = [trainer.to_sklearn() for trainer in (same_rows, chosen, one, named)]
+    assert [len(own.estimators_) for own in trained] == [10] * 4
+
+
+@pytest.mark.parametrize(
+    "model, limit",
+    [
+        (GradientBoostingRegressor(n_estimators=10, random_state=0), "n_estimators"),
+        (HistGradientBoostingRegressor(max_iter=10, random_state=0), "max_iter"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore::ortlearn.exceptions.StartKeptWarning")
+def test_many_warm_starts_do_not_grow_boosting_without_bound(model, limit):
+    rng, sizes = np.random.default_rng(0), []
+    for night in range(7):
+        X = rng.normal(size=(200, 3))
+        y = X[:, 0] * np.cos(night / 2) + X[:, 1] * np.sin(night / 2)
+        trainer = OrtGradientOptimizer(model, warm_start=night > 0, random_state=0).fit(X, y)
+        model = trainer.to_sklearn()
+        sizes.append(len(getattr(model, "_predictors", getattr(model, "estimators_", ()))))
+    assert max(sizes) in (20, 30) and getattr(model, limit) == 10
+    assert model.score(X, y) > 0.5  # follows the last labels
 
 
 @pytest.mark.slow

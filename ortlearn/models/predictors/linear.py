@@ -125,8 +125,6 @@ CLASSIFICATION: dict[str, type[losses.BaseLoss]] = {
     "perceptron": losses.PerceptronLoss,
     "squared_hinge": losses.SquaredHingeLoss,
 }
-#: Losses whose minimum is no useful model, and why.
-DEGENERATE = {"perceptron": "the loss is zero, its minimum, for weights of zero"}
 
 
 def _loss_of(model: Any) -> losses.BaseLoss:
@@ -286,11 +284,12 @@ class StochasticDefinition(LinearDefinition):
     shape_parameters: Mapping[str, Any] | None = ONE_EPOCH
 
     def parameters_for_shapes(self, estimator: Any) -> Mapping[str, Any] | None:
-        return None if estimator.loss in DEGENERATE else super().parameters_for_shapes(estimator)
+        loss = CLASSIFICATION.get(estimator.loss, losses.BaseLoss)
+        return None if loss.degenerate else super().parameters_for_shapes(estimator)
 
     def objective(self, model: Any, total_weight: float) -> Objective:
         ratios = {None: 0.0, "l1": 1.0, "l2": 0.0, "elasticnet": float(model.l1_ratio or 0.0)}
         ratio, alpha = ratios[model.penalty], 0.0 if model.penalty is None else model.alpha
         penalty = elastic(alpha * ratio, alpha * (1 - ratio) / 2)
-        differs = DEGENERATE.get(model.loss, "") or _weights_of_classes(model)
-        return Objective(_loss_of(model), penalty, differs=differs)
+        loss = _loss_of(model)
+        return Objective(loss, penalty, differs=loss.degenerate or _weights_of_classes(model))

@@ -68,8 +68,24 @@ def _predictors(model: Any) -> list[Any]:
     return [tree for round_ in model._predictors for tree in round_]
 
 
-class GrowingBoosting(GrowingEnsemble):
+#: Rounds of boosting to which others are added, relative to those of one fit; larger models are replaced.
+MOST_ROUNDS = 2.0
+
+
+class GrowingRounds(GrowingEnsemble):
+    """Boosting, which has the rounds of both fits afterwards; its parameters stay those of one fit."""
+
+    limit: str  # name of the parameter with the largest number of rounds
+
+    def shares(self, model: Any) -> tuple[float, ...]:
+        too_large = self.n_trees(model) > MOST_ROUNDS * getattr(model, self.limit)
+        return (1.0,) if too_large else super().shares(model)
+
+
+class GrowingBoosting(GrowingRounds):
     """Rounds of trees, and initial scores that are constant or zero."""
+
+    limit = "n_estimators"
 
     def grows(self, model: Any) -> bool:
         return model.loss != "exponential" and (model.init_ == "zero" or _starts_from_constants(model))
@@ -84,7 +100,7 @@ class GrowingBoosting(GrowingEnsemble):
             for member in ensemble.estimators_.ravel():
                 member.tree_.value[...] *= factor
         found.estimators_ = np.concatenate([found.estimators_, more.estimators_])
-        found.n_estimators = found.n_estimators_ = len(found.estimators_)
+        found.n_estimators_ = len(found.estimators_)
         if model.init_ != "zero" and is_classifier(model):
             first = FirstScores()
             first.write(found, (1 - share) * first.read(model) + share * first.read(other))
@@ -93,8 +109,10 @@ class GrowingBoosting(GrowingEnsemble):
         return found
 
 
-class GrowingHistogramBoosting(GrowingEnsemble):
+class GrowingHistogramBoosting(GrowingRounds):
     """Rounds of predictors and a constant; codes of categories would differ between fits."""
+
+    limit = "max_iter"
 
     def grows(self, model: Any) -> bool:
         return not np.any(model.is_categorical_)
@@ -116,7 +134,6 @@ class GrowingHistogramBoosting(GrowingEnsemble):
                 tree.nodes["value"] *= factor
         found._predictors += more._predictors
         found._baseline_prediction = found._baseline_prediction + more._baseline_prediction
-        found.max_iter = len(found._predictors)
         return found
 
 
