@@ -119,24 +119,30 @@ def _calibrated(op: ModelWriter, part: Any, x: str, path: str) -> tuple[str | No
     if part.method == "temperature":
         return _temperature_scaled(op, part, scores, path)
     found, binary = response(op, part.estimator, scores), len(part.classes) == 2
-    columns, logits = [], []
-    for i, calibrator in enumerate(part.calibrators):
-        with op.inside(f"{path}.calibrators[{i}]"):
-            column = found if binary else op.Gather(found, [i], axis=1)
-            if part.method == "isotonic":
+    if part.method == "isotonic":
+        columns = []
+        for i, calibrator in enumerate(part.calibrators):
+            with op.inside(f"{path}.calibrators[{i}]"):
+                column = found if binary else op.Gather(found, [i], axis=1)
                 columns.append(interpolated(op, calibrator, column, 0.0, 1.0))
-            else:
-                logits.append(_sigmoid_logit(op, calibrator, column))
-                columns.append(op.Sigmoid(logits[-1]))
-    score = op.joined(logits) if logits else None
-    shares = op.joined(columns)
-    return score, op.binary_probabilities(shares) if binary else op.normalized(shares, 1.0 / len(columns))
+        score, shares = None, op.joined(columns)
+    else:
+        score = _sigmoid_logits(op, part.calibrators, found, path)
+        shares = op.Sigmoid(score)
+    n_columns = len(part.calibrators)
+    return score, op.binary_probabilities(shares) if binary else op.normalized(shares, 1.0 / n_columns)
 
 
-def _sigmoid_logit(op: ModelWriter, calibrator: Any, column: str) -> str:
-    """Append ``-(a f + b)`` (Platt, 1999)."""
-    slope = op.parameter(calibrator, "a_", role="scale", constraint=Positive(-1))
-    return op.Neg(op.Add(op.Mul(column, slope), op.parameter(calibrator, "b_", role="intercept")))
+def _sigmoid_logits(op: ModelWriter, calibrators: Sequence[Any], scores: str, path: str) -> str:
+    """Append ``-(a f + b)`` (Platt, 1999), for all columns at once."""
+    slopes, intercepts = [], []
+    for i, calibrator in enumerate(calibrators):
+        with op.inside(f"{path}.calibrators[{i}]"):
+            slopes.append(op.parameter(calibrator, "a_", role="scale", constraint=Positive(-1)))
+            intercepts.append(op.parameter(calibrator, "b_", role="intercept"))
+    rows = (op.Concat(*(op.Reshape(own, [1]) for own in part), axis=0) for part in (slopes, intercepts))
+    slope, intercept = rows if len(calibrators) > 1 else (slopes[0], intercepts[0])
+    return op.Neg(op.Add(op.Mul(scores, slope), intercept))
 
 
 def _temperature_scaled(op: ModelWriter, part: Any, scores: Scores, path: str) -> tuple[str, str]:

@@ -201,14 +201,16 @@ class GaussianProcessClassifierDefinition(ModelDefinition):
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         with op.inside("base_estimator_"):
             if len(model.classes_) == 2:
-                latent, positive = _binary_process(op, model.base_estimator_, x)
+                latent, spread = _binary_process(op, model.base_estimator_, x)
+                positive = _positive(op, latent, spread)
                 scores = classes_of_probabilities(op, op.binary_probabilities(positive), model.classes_)
                 return replace(scores, label=decisions(op, latent, model.classes_).label)
             members = []
             for index, member in enumerate(model.base_estimator_.estimators_):
                 with op.inside(f"estimators_[{index}]"):
                     members.append(_binary_process(op, member, x))
-        latents, positives = (op.joined(columns) for columns in zip(*members, strict=True))
+        latents, spreads = (op.joined(columns) for columns in zip(*members, strict=True))
+        positives = _positive(op, latents, spreads, len(members))
         if model.multi_class == "one_vs_one":
             return _one_vs_one(op, latents, positives, model.classes_)
         shares = op.Div(positives, op.ReduceSum(positives, [1]))
@@ -227,11 +229,8 @@ def _one_vs_one(op: ModelWriter, latents: str, second: str, classes: np.ndarray)
 
 
 def _binary_process(op: ModelWriter, process: Any, x: str) -> tuple[str, str]:
-    """Append the latent mean and the probability of the second class of a binary process, as columns."""
-    # Rasmussen and Williams, algorithm 3.2: f = K (y - pi), v = L^-1 W^(1/2) K', s = k(x, x) - v v'. The
-    # logistic function sum c erf(l z) / 2 + sum c / 2 (Williams, C. K. I. and Barber, D., "Bayesian
-    # classification with Gaussian processes", IEEE TPAMI 1998, appendix A), averaged over N(f, s), is
-    # sum c erf(l f / sqrt(1 + 2 l^2 s)) / 2 + sum c / 2.
+    """Append the latent mean of a binary process, as a column, and the spreads of :func:`_positive`."""
+    # Rasmussen and Williams, algorithm 3.2: f = K (y - pi), v = L^-1 W^(1/2) K', s = k(x, x) - v v'.
     writer = _Kernel(op, process, x, FITTED)
     kernel = writer.matrix()
     residuals = op.parameter(process, "pi_", form=Residuals(process.y_train_), role="weight")
@@ -241,8 +240,17 @@ def _binary_process(op: ModelWriter, process: Any, x: str) -> tuple[str, str]:
     v = op.MatMul(kernel, np.ascontiguousarray(factor))
     diagonal = writer.part(process.kernel_, "kernel_", diagonal=True)
     variance = op.Max(op.Sub(diagonal, op.ReduceSumSquare(v, [1])), 0.0)
+    slopes = np.ravel(_gpc.LAMBDAS).astype(op.float_dtype)
+    return latent, op.Sqrt(op.Add(op.Mul(variance, 2 * slopes * slopes), 1.0))
+
+
+def _positive(op: ModelWriter, latents: str, spreads: str, n_processes: int = 1) -> str:
+    """Append the probabilities of the second class, of shape (n, k), for all processes at once."""
+    # The logistic function sum c erf(l z) / 2 + sum c / 2 (Williams, C. K. I. and Barber, D., "Bayesian
+    # classification with Gaussian processes", IEEE TPAMI 1998, appendix A), averaged over N(f, s), is
+    # sum c erf(l f / sqrt(1 + 2 l^2 s)) / 2 + sum c / 2.
     slopes, shares = (np.ravel(c).astype(op.float_dtype) for c in (_gpc.LAMBDAS, _gpc.COEFS))
-    spread = op.Sqrt(op.Add(op.Mul(variance, 2 * slopes * slopes), 1.0))
-    terms = op.Mul(erf(op, op.Div(op.Mul(latent, slopes), spread)), shares)
-    total = op.Add(op.ReduceSum(terms, [1]), float(_gpc.COEFS.sum()))
-    return latent, op.Mul(total, 0.5)
+    spreads = op.Reshape(spreads, [-1, n_processes, len(slopes)])
+    terms = op.Mul(erf(op, op.Div(op.Mul(op.Unsqueeze(latents, [2]), slopes), spreads)), shares)
+    total = op.Add(op.ReduceSum(terms, [2], keepdims=0), float(_gpc.COEFS.sum()))
+    return op.Mul(total, 0.5)
