@@ -142,6 +142,8 @@ def distill(
     model, file, transform = lesson.taught(X_fit, taught)
     new, X_new = File(file), transform(X_test)
     facts |= teachers.fidelity(new, X_new, answers, random_state)
+    if teachers.classes is not None and not new.classifies:  # a file of scores numbers the classes
+        y_test = label_columns(y_test, teachers.classes).argmax(axis=1)
     return report(old, new, (X_new, y_test), random_state, before, {}, facts, model)
 
 

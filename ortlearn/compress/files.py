@@ -16,7 +16,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 from ..evaluation.metrics import Metrics, metrics_of
 from ..evaluation.onnx_model import OnnxModel, are_probabilities
 from ..evaluation.predictions import Predictions
-from ..onnx_files.loading import is_onnx_source, read_onnx
+from ..onnx_files.loading import is_onnx_source, load_onnx, read_onnx
 from ..preprocessing.column_reading import read_columns
 from ..preprocessing.estimator_checks import is_trainer
 from ..runtime.deployment import deployed_session
@@ -26,7 +26,7 @@ from ..trainable.conversion import to_trainable
 
 __all__ = [
     *("CHUNK", "PART", "File", "Samples", "answer_metrics", "as_file", "check_samples", "latencies"),
-    *("label_columns", "split_samples"),
+    *("class_numbers", "label_columns", "split_samples"),
 ]
 
 #: Samples of one call: of those that are timed, and of the others, as intermediate tensors may be large.
@@ -174,6 +174,31 @@ def check_samples(X: Any, y: Any, held_out: Any) -> None:
             )
         check_labels(labels, f"y{name}")
         check_consistent_length(samples, labels)
+
+
+def class_numbers(model: Any, X: Any, y: Any, held_out: Any) -> tuple[Any, Any]:
+    """Return y and held_out with class numbers for a file of scores without labels.
+
+    Classes are in sorted order, as in a training; numbers below the number of scores are class numbers.
+    """
+    source = model.estimator if is_trainer(model) else model
+    if y is None or np.ndim(y) != 1 or not is_onnx_source(source) or File(load_onnx(source)).classifies:
+        return y, held_out
+    labels, classes = np.asarray(y), getattr(model, "classes_", None)
+    n_scores = File(load_onnx(source)).matrix(_safe_indexing(X, np.arange(1))).shape[1]
+    is_number = labels.dtype.kind in "iub" and 0 <= labels.min() and labels.max() < n_scores
+    if n_scores == 1 or (classes is None and is_number):
+        return y, held_out
+    classes = np.unique(labels) if classes is None else classes
+    if len(classes) != n_scores:
+        raise ValueError(f"y has {len(classes)} classes, and the file {n_scores} scores: pass class numbers.")
+    others = (held_out[0], _numbers(held_out[1], classes)) if isinstance(held_out, tuple) else held_out
+    return _numbers(labels, classes), others
+
+
+def _numbers(y: Any, classes: np.ndarray) -> np.ndarray:
+    """Return labels as class numbers."""
+    return label_columns(y, classes).argmax(axis=1)
 
 
 def split_samples(X: Any, y: Any, held_out: Any, seed: int, *others: np.ndarray) -> tuple[Any, Any]:

@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..exceptions import ConversionError
 from ..onnx_files.loading import is_onnx_source
 from ..preprocessing.estimator_checks import is_trainer
-from .files import File, as_file, check_samples, split_samples
+from .files import File, as_file, check_samples, class_numbers, split_samples
 from .objectives import training_options
 from .results import Compressed, report
 from .teachers import unseen_by_members
@@ -129,6 +129,7 @@ def prune(
     if not is_onnx_source(model):
         check_is_fitted(model)
     check_samples(X, y, held_out)
+    y, held_out = class_numbers(model, X, y, held_out)
     last, put_back = _inside(model)
     shrink, size, parts = _kind(last, leaves)
     known = unseen_by_members(last, _samples_inside(model, X, y)[0])

@@ -10,7 +10,7 @@ from sklearn.utils.validation import _num_samples
 
 from ..exceptions import StartKeptWarning, warn_user
 from ..runtime.deployment import optimized_operators
-from .files import File, as_file, check_samples, split_samples
+from .files import File, as_file, check_samples, class_numbers, split_samples
 from .objectives import training_options
 from .quantiser import Quantiser
 from .ranges import METHODS
@@ -139,6 +139,7 @@ def quantize(
     if max_loss is not None and not max_loss >= 0:
         raise ValueError(f"max_loss={max_loss!r} must be 0 or more.")
     check_samples(X, y, held_out)
+    y, held_out = class_numbers(model, X, y, held_out)
     (X_fit, y_fit), (X_test, y_test) = split_samples(X, y, held_out, random_state)
     (file, X_fit), (_, X_test) = (as_file(model, part) for part in (X_fit, X_test))
     quantiser = Quantiser(file, X_fit, y_fit, random_state, to != "int8")

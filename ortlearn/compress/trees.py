@@ -13,6 +13,8 @@ from sklearn.linear_model import RidgeCV
 from sklearn.tree import BaseDecisionTree
 from sklearn.tree._tree import ccp_pruning_path
 
+from ..models.capabilities import capability_of
+from ..models.trees.monotonic import MonotonicLeaves, projected_table
 from .files import label_columns
 from .teachers import member_answers
 
@@ -126,5 +128,11 @@ def _fit_leaves(last: Any, samples: np.ndarray, y: Any, unseen: Any, seed: int) 
         found = np.clip(found, 0, None)
         total = found.sum(axis=1, keepdims=True)
         found = np.where(total > 0, found / np.where(total > 0, total, 1), values)
+    rule = capability_of(last, MonotonicLeaves)
+    signs = None if rule is None else rule.signs(last)
+    if rule is not None and signs is not None:
+        nodes = rule.nodes(last)
+        leaves = projected_table(nodes, signs, found[nodes.is_leaf], of_classes=is_classifier(last))
+        found[nodes.is_leaf] = leaves
     for tree, own in zip(trees, np.split(found, ends[:-1]), strict=True):
         tree.value[...] = own.reshape(tree.value.shape)

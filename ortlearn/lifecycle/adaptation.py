@@ -146,7 +146,10 @@ def _adapted(
         drift = None if known is None else _drift(old, known, samples, level, random_state)
         kind, losses = choose_kind(old, kinds, training, known, settings)
         verdict, replacement, content = None, old, None
-        outcome, reasons = "kept", ["no candidate has a lower loss in cross-validation than the model in use"]
+        reasons = ["no candidate has a lower loss in cross-validation than the model in use"]
+        if not kinds:
+            reasons = ["a refit would forget classes, as the samples have too few of them"]
+        outcome = "kept"
         if kind is not None:
             replacement = retrained(kind, old, training, known, settings)
             content = _content(replacement, training)

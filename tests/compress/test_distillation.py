@@ -10,7 +10,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedKFold, cross_val_predict
 from sklearn.neural_network import MLPClassifier
 
-from ortlearn.compress import distill, quantize
+from ortlearn.compress import distill, prune, quantize
 from ortlearn.compress.files import File
 from ortlearn.compress.objectives import ScoreGraph, Term, tempered
 from ortlearn.compress.students import more_samples, student_of_size
@@ -122,6 +122,21 @@ def networks():
             model.graph.initializer.append(numpy_helper.from_array(values, name))
         found.append(model)
     return found
+
+
+@pytest.mark.parametrize("names", [["hi", "lo", "mid"], [1, 2, 3], [0.0, 1.0, 2.0]])
+def test_files_of_scores_take_any_labels(names):
+    """Classes are in sorted order, as in a training."""
+    teacher, student = networks()
+    data = X[:150].astype(np.float32)
+    labels = np.array(names)[File(teacher).matrix(data).argmax(axis=1)]
+    for found in (quantize(teacher, data, labels), prune(teacher, data, labels, sparsity=0.1, max_iter=2)):
+        assert found.scores["accuracy"]["old"]["value"] == 1.0 and found.loss < 0.2
+    model = LogisticRegression(max_iter=500).fit(data, labels)
+    found = distill(model, student, data, labels, max_iter=30, batch_size=50, eta0=0.02, extra=0)
+    assert found.scores["accuracy"]["new"]["value"] > 0.6
+    with pytest.raises(ValueError, match="y has 2 classes, and the file 3 scores: pass"):
+        quantize(teacher, data, np.where(data[:, 0] > 0, "a", "b"))
 
 
 @pytest.mark.slow

@@ -40,6 +40,21 @@ def network():
     return make_pipeline(StandardScaler(), model).fit(X[:1000], y[:1000])
 
 
+@pytest.mark.parametrize("kind", [RandomForestRegressor, RandomForestClassifier])
+def test_monotonic_forests_stay_monotonic(kind):
+    rng = np.random.default_rng(0)
+    data = rng.normal(size=(400, 3))
+    target = data[:, 0] / 2 + np.sin(2 * data[:, 1]) + rng.normal(size=400)
+    target = target > 0 if kind is RandomForestClassifier else target
+    forest = kind(20, max_depth=8, monotonic_cst=[1, 0, 0], random_state=0).fit(data, target)
+    found = prune(forest, data, target, sparsity=0.5).model
+    values = [
+        found.predict_proba(own)[:, 1] if kind is RandomForestClassifier else found.predict(own)
+        for own in (data, data + [0.3, 0, 0])
+    ]
+    assert (values[1] >= values[0] - 1e-12).all() and (values[1] > values[0]).any()
+
+
 @pytest.mark.slow
 def test_units_of_a_network(network):
     found = prune(network, X[:1000], y[:1000], sparsity=0.5, held_out=HELD, **FAST)

@@ -250,6 +250,8 @@ def test_a_refit_does_not_lose_classes():
     moved, labels = X[200:] + [0.8, 0, 0], y[200:]
     found = adapt(model, (moved[some], labels[some]))
     assert (found.outcome, sorted(found.losses)) == ("kept", ["keep", "warm_start"])
+    alone = adapt(model, (moved[some], labels[some]), candidates=["refit"])
+    assert alone.reasons == ["a refit would forget classes, as the samples have too few of them"]
     both = adapt(model, (moved[some], labels[some]), (X[:200], y[:200]))
     assert sorted(both.losses) == ["keep", "refit_both", "warm_start"]
     some |= np.cumsum(labels == 2) <= 3  # folds lack the class

@@ -8,7 +8,7 @@ import numpy as np
 
 from ...models import fitted_part
 from ...models.capabilities import capability_of
-from ...models.trees.monotonic import MonotonicLeaves, projected_leaves
+from ...models.trees.monotonic import MonotonicLeaves, projected_table
 from ...problem.problem import Problem
 from ...training.state import TrainingState
 
@@ -25,11 +25,8 @@ def with_monotonic_leaves(problem: Problem, state: TrainingState) -> TrainingSta
     weights, trainable, nodes = dict(state.weights), problem.trainable, rule.nodes(part)
     for name in [own for own in weights if trainable.parameters[own].role == "table"]:
         array, constraint = weights[name], trainable.constraints.get(name)
-        if constraint is None:
-            columns = array.reshape(len(array), -1).T
-            found = np.stack([projected_leaves(nodes, signs, own) for own in columns], axis=1)
-        else:  # shares of two classes
-            second = projected_leaves(nodes, signs, constraint.values(array)[:, 1])
-            found = constraint.free(np.stack([1 - second, second], axis=1))
+        values = array.reshape(len(array), -1) if constraint is None else constraint.values(array)
+        found = projected_table(nodes, signs, values, of_classes=constraint is not None)
+        found = found if constraint is None else constraint.free(found)
         weights[name] = found.reshape(array.shape).astype(array.dtype)
     return replace(state, weights=weights, updated=None)

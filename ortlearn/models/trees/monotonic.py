@@ -10,7 +10,7 @@ import numpy as np
 
 from .nodes import Nodes
 
-__all__ = ["MonotonicLeaves", "projected_leaves"]
+__all__ = ["MonotonicLeaves", "projected_leaves", "projected_table"]
 
 
 @dataclass(frozen=True)
@@ -19,6 +19,14 @@ class MonotonicLeaves:
 
     nodes: Callable[[Any], Nodes]
     signs: Callable[[Any], Any]
+
+
+def projected_table(nodes: Nodes, signs: np.ndarray, values: np.ndarray, of_classes: bool) -> np.ndarray:
+    """Return values of leaves, of shape (n_leaves, k), or shares of two classes that keep the signs."""
+    if of_classes:
+        second = projected_leaves(nodes, signs, values[:, 1])
+        return np.stack([1 - second, second], axis=1)
+    return np.stack([projected_leaves(nodes, signs, column) for column in values.T], axis=1)
 
 
 def projected_leaves(nodes: Nodes, signs: np.ndarray, values: np.ndarray) -> np.ndarray:
