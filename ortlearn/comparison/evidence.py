@@ -135,15 +135,21 @@ def _round(
         losses.append(np.array(measured, dtype=np.float64))
         errors.append(wrong)
         if before[1] is None:
-            left = _left(np.concatenate(losses, axis=1), np.concatenate(weights))
+            known = np.concatenate(losses, axis=1)
+            left = _left(bounded(known) if measure.bounds else known, np.concatenate(weights))
         if not left[1:].any():
             break
-    table, of_samples = np.concatenate(losses, axis=1), np.concatenate(weights)
+    whole, of_samples = np.concatenate(losses, axis=1), np.concatenate(weights)
+    table = bounded(whole) if measure.bounds else whole
     if errors[0][0] is not None:  # candidates with more errors than the one kept are excluded
         wrong_samples = np.concatenate(errors, axis=1)
         rates = wrong_samples @ of_samples
         table[rates > rates[0]] = np.inf
         table = wrong_samples.astype(np.float64) if measure.by_errors else table
+    if measure.keeps_losses:  # a bound hides probabilities that are near zero
+        with np.errstate(invalid="ignore"):
+            means = whole @ of_samples
+        table[means > means[0]] = np.inf
     evidence = candidates[0].requires(setting)
     if not isinstance(kept, KeptStart):  # evidence protects the start, which is known to be worse
         evidence = min(evidence, candidates[0].later)

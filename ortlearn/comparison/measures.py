@@ -53,6 +53,10 @@ class Measure:
 
     #: Whether errors are compared instead of losses.
     by_errors: bool = False
+    #: Whether losses are those of classifiers, and bounded.
+    bounds: bool = False
+    #: Whether candidates with a higher mean loss, without a bound, are excluded.
+    keeps_losses: bool = False
 
     def parts(self) -> Iterator[tuple[Part, Part]]:
         """Yield parts to train on, and parts to measure on."""

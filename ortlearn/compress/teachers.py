@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
-from scipy.special import softmax
+from scipy.special import expit, softmax
 from sklearn.base import clone, is_classifier
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples
@@ -56,11 +56,10 @@ class Teachers:
         """Return the answers of one model."""
         if isinstance(model, File):
             found = model.matrix(X)
-            if self.classes is not None and found.shape[1] == 1:
-                return np.hstack([1 - found, found])
-            if self.classes is not None and not np.allclose(found.sum(axis=1), 1, atol=1e-3):
-                return softmax(found, axis=1)
-            return found
+            if self.classes is not None and not are_probabilities(found):
+                found = expit(found) if found.shape[1] == 1 else softmax(found, axis=1)
+            one = self.classes is not None and found.shape[1] == 1
+            return np.hstack([1 - found, found]) if one else found
         if self.classes is None:
             return np.asarray(model.predict(X)).reshape(_num_samples(X), -1)
         if hasattr(model, "predict_proba"):

@@ -79,6 +79,8 @@ class _Task:
 class FitTask(_Task):
     """A call of ``fit`` or ``partial_fit``."""
 
+    _epochs: _Epochs | None = None
+
     @property
     def path_to_resume(self) -> Any:
         """File of the training that a callback wants to resume, or None."""
@@ -123,8 +125,11 @@ class FitTask(_Task):
 
     def end(self, model: FittedModel) -> None:
         """Call the hooks at the end of the training."""
+        if self._epochs is None:  # the start was kept without a training
+            self._estimator._fitted = model
         self._call_hook("on_training_over")
-        self._epochs.close()
+        if self._epochs is not None:
+            self._epochs.close()
         self._estimator._fitted = model
         self._end(lambda: model)
 

@@ -11,7 +11,6 @@ from sklearn.utils import column_or_1d
 from ..data.samples import Data
 from ..exceptions import UnfittedStartWarning, warn_user
 from ..inference.fidelity import faithful
-from ..inference.running import Inference
 from ..models.registry import unlabelled_label
 from ..onnx_files.loading import is_onnx_source
 from ..penalties.anchored import AnchoredPenalty
@@ -20,7 +19,7 @@ from ..preprocessing.estimator_checks import check_feature_names
 from ..preprocessing.initial_fit import is_fitted
 from ..problem.automatic import automatic_batch_size, warn_of_ignored_parameters
 from ..problem.boosted_stages import is_grown
-from ..problem.configuration import Configuration, Runtime
+from ..problem.configuration import Configuration
 from ..problem.input_validation import InputFeatures, as_column, matrix_of, read_before_fit, read_samples
 from ..problem.objective_weights import data_of, read_data
 from ..problem.problem import Problem
@@ -33,6 +32,7 @@ from ..training.graphs.first_layers import first_layers
 from ..training.graphs.rescaling import last_weights
 from ..training.graphs.task import TrainingTask
 from ..training.state import TrainingState
+from .file_checks import check_file, check_shape_of_scores
 from .fitted_model import FittedModel
 from .leaves.unseen_members import with_unseen_members
 from .source_counts import SourceTotals
@@ -165,7 +165,7 @@ def new_start(
 
     problem, data = with_objective(problem, values)
     if problem.source is None and problem.trainable.scores is not None:
-        _check_shape_of_scores(problem, data, configuration.runtime)
+        check_file(problem, data, configuration.runtime)
     if compares:
         precise, values = faithful(configuration, problem, samples, features, values)
         if precise is not problem:
@@ -209,7 +209,7 @@ def next_start(
     problem = last.problem.reconfigured(configuration, y, weights, total)
     data = read_data(problem, samples, last.features)
     if problem.trainable.scores is not None and None in problem.trainable.scores.shape[1:]:
-        _check_shape_of_scores(problem, data, configuration.runtime)
+        check_shape_of_scores(problem, data, configuration.runtime)
     return Start(problem, last.features, data, state)
 
 
@@ -222,16 +222,6 @@ def labelled(problem: Problem, samples: Samples, values: Any = None) -> tuple[Sa
     if len(kept) == np.shape(samples.y)[0]:
         return samples, values
     return samples.take(kept), None if values is None else values[kept]
-
-
-def _check_shape_of_scores(problem: Problem, data: Data, runtime: Runtime) -> None:
-    """Raise an error if the shape of scores of the first samples does not match the labels."""
-    scores = Inference(problem, problem.trainable.model, runtime).scores(data.X[:3])
-    if scores.shape[1:2] != data.y.shape[1:2] and None in (problem.encoder.label_type().shape or ())[1:]:
-        raise ValueError(
-            f"y has {data.y.shape[1]} labels per sample, and the model has {scores.shape[1]} scores for this "
-            "X: y must have one label for each pixel, time step or element."
-        )
 
 
 def _check_order_of_features(configuration: Configuration, X: Any, last: FittedModel | None) -> None:

@@ -22,7 +22,7 @@ from ..comparison.candidates import (
     Setting,
     ShiftedPull,
 )
-from ..comparison.evidence import bounded, choose
+from ..comparison.evidence import choose
 from ..comparison.measures import Measure, Part, Weights, folds, misclassified
 from ..data.samples import Data
 from ..inference.running import LiveInference
@@ -104,8 +104,11 @@ class WarmStart:
         if problem.doubt and classes is not None:
             predictions = LiveInference(problem, problem.trainable.model, configuration.runtime)
         rule = capability_of(fitted_part(problem.source), GrowingEnsemble) if predictions else None
-        held_out = HeldOutVotes if rule is not None and rule.by_votes else HeldOutSamples
-        measure = held_out(runner, whole, given, numbers, classes is not None, predictions, differs)
+        held_out, bounds = HeldOutSamples, classes is not None
+        if rule is not None and rule.by_votes:
+            held_out, bounds = HeldOutVotes, False
+        known = runner, whole, given, numbers, bounds, predictions
+        measure = held_out(*known, differs, keeps_losses=bounds and not is_bound)
         max_iter = min(ITERATIONS, settings.max_iter)
         short = replace(settings, max_iter=max_iter, watch=None, verbose=0, exc=False, keeps_history=False)
         setting = setting_of(configuration, start, prepared, short, self.growth, precision=PRECISION)
@@ -120,9 +123,10 @@ class HeldOutSamples(Measure):
     whole: Part  # all samples to train on
     given: Part | None  # samples to measure on
     numbers: list[tuple[np.ndarray, np.ndarray]]  # otherwise, what each fold keeps and leaves out
-    is_bounded: bool  # whether these are losses of a classifier
+    bounds: bool
     predictions: LiveInference | None = None  # None if misclassified samples are not compared
     by_errors: bool = False
+    keeps_losses: bool = False
 
     def parts(self) -> Iterator[tuple[Part, Part]]:
         if self.given is not None:
@@ -134,8 +138,7 @@ class HeldOutSamples(Measure):
         return self.runner.scores(weights, part.data)
 
     def losses(self, scores: np.ndarray, part: Part) -> np.ndarray:
-        losses = self.runner.losses(scores, part.data)
-        return bounded(losses) if self.is_bounded else losses
+        return self.runner.losses(scores, part.data)
 
     def errors(self, weights: Weights, part: Part) -> np.ndarray | None:
         if self.predictions is None:

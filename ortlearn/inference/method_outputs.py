@@ -148,7 +148,7 @@ class MethodOutputs:
             return scores.probabilities, lambda *found: list(found)
         if scores.positions is not None:
             return (str(scores.probabilities),), lambda values: _probabilities_of_positions(scores, values)
-        are_raw = scores.label is None and scores.probabilities == scores.score  # the output has raw scores
+        are_raw = scores.probabilities == scores.score  # the output has the scores of a decision function
         is_classifier = scores.task == "classification"
 
         def shares(values: np.ndarray) -> np.ndarray:

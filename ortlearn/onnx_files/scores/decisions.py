@@ -27,14 +27,15 @@ def decision_score(view: ScoreView, name: str) -> RawScore:
     """Return the scores of a decision function, with one column for two classes."""
     # One-vs-one votes, which have no gradient, are replaced by the sums of pairwise scores that break ties.
     if len(view.op.shape(name) or ()) == 1:
-        return RawScore(view.as_column(name), "sigmoid")
+        return RawScore(view.as_column(name), "sigmoid", decides=True)
     found, terms, single = confidence_score(view, name), divided_by_sum(view, name), single_score(view, name)
     if found is not None or terms is not None:
         return found or decision_score(view, terms or "")
     columns = view.columns_of(name)
     if single is None and columns is not None:
-        return RawScore(view.concat([decision_score(view, column).name for column in columns]), "sigmoid")
-    return RawScore(single or view.origin(name), "sigmoid")
+        found_columns = [decision_score(view, column).name for column in columns]
+        return RawScore(view.concat(found_columns), "sigmoid", decides=True)
+    return RawScore(single or view.origin(name), "sigmoid", decides=True)
 
 
 def confidence_score(view: ScoreView, name: str) -> RawScore | None:
@@ -43,7 +44,8 @@ def confidence_score(view: ScoreView, name: str) -> RawScore | None:
     if found is None:
         return None
     single = single_score(view, found["s"])
-    return RawScore(found["s"], "softmax") if single is None else RawScore(single, "sigmoid")
+    link = "softmax" if single is None else "sigmoid"
+    return RawScore(single or found["s"], link, decides=True)
 
 
 def single_score(view: ScoreView, name: str) -> str | None:
@@ -94,7 +96,8 @@ def vote_score(view: ScoreView, label: str | None, output: str) -> RawScore | No
         return None
     binary = view.match(node.input[1], SECOND_OF_TWO)
     if binary is not None:
-        return RawScore(_calibrated(view, binary["z"], output) or binary["z"], "sigmoid")
+        calibrated = _calibrated(view, binary["z"], output)
+        return RawScore(calibrated or binary["z"], "sigmoid", decides=calibrated is None)
     voted = view.match(node.input[1], PAIR_VOTES)
     table = None if voted is None else view.constant(voted["table"])
     if voted is None or table is None or table.dtype.kind != "i":
@@ -105,7 +108,7 @@ def vote_score(view: ScoreView, label: str | None, output: str) -> RawScore | No
     known = view.op.type(pairs)
     # cast from integers, since float operands of products are recognised as weights
     both = view.op.Cast(table, to=TensorProto.FLOAT if known is None else known.elem_type)
-    return RawScore(view.append("MatMul", pairs, both, columns=table.shape[1]), "softmax")
+    return RawScore(view.append("MatMul", pairs, both, columns=table.shape[1]), "softmax", decides=True)
 
 
 def _calibrated(view: ScoreView, score: str, output: str) -> str | None:

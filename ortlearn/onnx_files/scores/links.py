@@ -12,6 +12,7 @@ class RawScore(NamedTuple):
 
     name: str
     link: str
+    decides: bool = False  # whether the output has the scores of a decision function, not probabilities
 
 
 REST = (("Sub", 1, "p"), ("Add", 1, ("Neg", "p")))  # 1 - p

@@ -89,13 +89,13 @@ def classification_scores(view: ScoreView, weights: Mapping[str, Parameter]) -> 
     output = _as_matrix(view, output)
     raw = vote_score(view, label, output) or _class_scores(view, output, weights, bool(labels))
     if _is_flat(view, raw.name):
-        raw = RawScore(view.as_column(raw.name), raw.link)
+        raw = raw._replace(name=view.as_column(raw.name))
     output = view.as_column(output) if _is_flat(view, output) else output
     if classes is not None and len(classes) != max(view.width(raw.name) or 0, 2):
         classes = label = None  # labels are indices, for example: y determines the classes
     elif classes is None and label is not None and _is_argmax(view, label, (output, raw.name)):
         label = None
-    outputs = {"label": label, "probabilities": output, "classes": classes}
+    outputs = {"label": label, "probabilities": raw.name if raw.decides else output, "classes": classes}
     return _scores(view, "classification", raw.name, raw.link, **outputs)
 
 
@@ -127,7 +127,7 @@ def _class_scores(view: ScoreView, output: str, weights: Mapping[str, Parameter]
         return log_probabilities(view, shares)
     single = single_score(view, found.name) if found.link == "sigmoid" else None
     if single is not None or view.width(found.name) == 1:
-        return RawScore(single or found.name, "sigmoid")
+        return found._replace(name=single or found.name, link="sigmoid")
     return found
 
 
@@ -156,7 +156,7 @@ def _after_weights(
     if after - COLUMNS_AND_SUMS:
         return None
     raw = decision_score(view, output)
-    return raw if has_label or view.width(raw.name) == 1 else RawScore(raw.name, "softmax")
+    return raw if has_label or view.width(raw.name) == 1 else raw._replace(link="softmax")
 
 
 def _is_bottleneck(view: ScoreView, node: NodeProto, output: str) -> bool:

@@ -13,7 +13,7 @@ from scipy.sparse import issparse
 from ...data.samples import Data
 from ...graphs import GraphBuilder
 from ...penalties import BasePenalty
-from ..graphs.first_layers import CHUNK, FirstLayer, Moments, first_layers, moments
+from ..graphs.first_layers import CHUNK, CONSTANT, FirstLayer, Moments, first_layers, moments
 from ..graphs.task import TrainingTask
 
 __all__ = ["Coordinates", "Scale"]
@@ -115,6 +115,8 @@ class Coordinates:
                 mean, spread = measured[layer.features].result(centred)
             parts = penalty.parts_for(task.graph.intercepts[layer.weight], layer.weight)
             curvature = 2 * sum(part.square_factor for part in parts)
+            if centred:  # slopes of constant columns are rounding errors
+                spread = np.where(spread == 0, np.maximum(CONSTANT * np.abs(mean), 1.0), spread)
             spread = np.sqrt(spread**2 + curvature)
             spread[spread == 0] = 1.0
             intercept = slices[layer.intercept] if centred and layer.intercept is not None else None
