@@ -12,8 +12,8 @@ from ..problem.problem import Problem
 
 __all__ = ["check_file", "check_shape_of_scores"]
 
-#: Samples that are predicted.
-SAMPLES = 100
+#: Samples that are predicted, and the rounding error of their probabilities.
+SAMPLES, TOLERANCE = 100, 1e-3
 
 
 def check_file(problem: Problem, data: Data, runtime: Runtime) -> None:
@@ -22,16 +22,20 @@ def check_file(problem: Problem, data: Data, runtime: Runtime) -> None:
     scores = problem.trainable.scores
     if scores is None or scores.task != "classification" or scores.positions is not None:
         return
-    inference, X = Inference(problem, problem.trainable.model, runtime), data.X[:SAMPLES]
     if not isinstance(scores.probabilities, str):
         return
-    shares, name = inference.predict_proba(X), scores.probabilities
-    if np.min(shares) < -1e-3 or np.max(shares) > 1 + 1e-3:
+    model, name = problem.trainable.model, scores.probabilities
+    inference, X = Inference(problem, model, runtime), data.X[:SAMPLES]
+    shares = inference.predict_proba(X)
+    takes_log = any(node.op_type == "Log" and scores.score in node.output for node in model.graph.node)
+    if takes_log and (np.min(shares) < -TOLERANCE or np.max(shares) > 1 + TOLERANCE):
         raise ConversionError(
             f"The output {name!r} has values outside of 0 to 1, so that it has no probabilities, and is not "
             "known to be a decision function: append a Sigmoid or a Softmax, or choose another output by "
             "output_name."
         )
+    if scores.label is None:
+        return
     labels, classes = inference.predict(X), problem.targets.classes
     unknown = np.setdiff1d(labels, classes)
     if len(unknown):

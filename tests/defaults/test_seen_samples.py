@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import load_diabetes, make_classification, make_friedman1
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.ensemble import (
@@ -15,6 +16,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.frozen import FrozenEstimator
 from sklearn.kernel_approximation import Nystroem
 from sklearn.linear_model import LinearRegression, LogisticRegression, Perceptron, Ridge
+from sklearn.metrics import log_loss
 from sklearn.model_selection import GridSearchCV
 from sklearn.naive_bayes import CategoricalNB, GaussianNB
 from sklearn.pipeline import make_pipeline
@@ -23,6 +25,7 @@ from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeRegressor
 
 from ortlearn import OrtGradientForwardBackwardOptimizer, OrtGradientOptimizer
+from ortlearn.callbacks import LearningRateMonitor
 from ortlearn.conversion import explain
 from ortlearn.exceptions import StartKeptWarning
 
@@ -157,3 +160,29 @@ def test_a_category_of_one_half_does_not_end_the_fit():
     y = np.append((X[:-1, 0] + rng.integers(2, size=119)) % 2, 1)
     with pytest.warns(StartKeptWarning):
         assert kept(CategoricalNB().fit(X, y), (X, y))
+
+
+@pytest.mark.needs_callbacks
+@pytest.mark.filterwarnings("ignore::ortlearn.exceptions.StartKeptWarning")
+@pytest.mark.parametrize("kind", [OrtGradientOptimizer, OrtGradientForwardBackwardOptimizer])
+def test_callbacks_of_a_start_that_is_kept(kind):
+    """No epoch is trained; the hooks at the end see the model."""
+    from sklearn.callback import ProgressBar, ScoringMonitor
+
+    for model, warm in ((LogisticRegression(max_iter=1000).fit(*CLASSES), True), (SVC(), False)):
+        monitor = ScoringMonitor(scoring="accuracy")
+        trainer = kind(model, warm_start=warm, random_state=0)
+        trainer.set_callbacks(monitor, LearningRateMonitor(), ProgressBar()).fit(*CLASSES)
+        assert trainer.start_kept_ and trainer.n_iter_ == 0
+        assert monitor.get_logs().data[-1]["accuracy"] == pytest.approx(trainer.score(*CLASSES))
+
+
+def test_probabilities_do_not_become_worse():
+    """A bound of losses hides overconfident probabilities, which fewer errors do not outweigh."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(1500, 6))
+    y = X[:, 0] + 1.2 * rng.normal(size=1500) > 0
+    old = CalibratedClassifierCV(SVC(), cv=3).fit(X[:250], y[:250])
+    new = OrtGradientOptimizer(old, warm_start=True, random_state=0).fit(X[250:500], y[250:500])
+    before, after = (log_loss(y[500:], model.predict_proba(X[500:])) for model in (old, new))
+    assert after < before + 0.02

@@ -12,9 +12,7 @@ from sklearn.metrics import accuracy_score, log_loss
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.svm import SVC
 
-from ortlearn.callbacks import LearningRateMonitor
 from ortlearn.exceptions import ConvergenceError
 from tests.estimators.callback_recorders import MACHINERY, Lister, Recorder, ridge, rounds
 
@@ -73,20 +71,6 @@ def test_progress_bar(optimizer, small, capsys):
     ridge(optimizer).set_callbacks(ProgressBar()).fit(*small)
     out = capsys.readouterr().out
     assert f"{optimizer.__name__} - fit" in out and "100%" in out
-
-
-@pytest.mark.filterwarnings("ignore::ortlearn.exceptions.StartKeptWarning")
-@pytest.mark.parametrize("warm", [False, True])
-def test_a_start_that_is_kept(optimizer, warm):
-    """No epoch is trained; the hooks at the end see the model."""
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(300, 5))
-    y = X[:, 0] + 0.5 * rng.normal(size=300) > 0
-    monitor = ScoringMonitor(scoring="accuracy")
-    trainer = optimizer(LogisticRegression().fit(X, y) if warm else SVC(), warm_start=warm, random_state=0)
-    trainer.set_callbacks(monitor, LearningRateMonitor(), ProgressBar()).fit(X, y)
-    assert trainer.start_kept_ and trainer.n_iter_ == 0
-    assert monitor.get_logs().data[-1]["accuracy"] == pytest.approx(trainer.score(X, y))
 
 
 def test_progress_bar_with_verbose(small, capsys):

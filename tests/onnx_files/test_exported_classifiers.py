@@ -2,7 +2,8 @@
 
 import numpy as np
 import pytest
-from onnx import parser
+from onnx import numpy_helper, parser
+from scipy.special import expit
 from skl2onnx import to_onnx
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import load_iris
@@ -99,3 +100,40 @@ def test_single_output_scores_the_second_class(name):
     np.testing.assert_allclose(trained.predict_proba(X)[:, 1], 1 / (1 + np.exp(-logits)), rtol=1e-5)
     np.testing.assert_array_equal(trained.predict(X), logits > 0)
     assert trained.get_trained_onnx().graph.output == file.graph.output
+
+
+HEAD = '<ir_version: 8, opset_import: ["": 17]> g (float[N,3] x) => (int64[N,1] label, float[N,1] score)'
+SIGNS = "{ q = MatMul (x, w) score = %s (q) b = %s (score, zero) label = %s }"
+
+
+def file_of_signs(score, comparison="Greater", label="Cast <to = 7> (b)"):
+    """Return a file whose labels are comparisons of a score with a number."""
+    model = parser.parse_model(HEAD + SIGNS % (score, comparison, label))
+    arrays = {"w": np.array([[1.0], [0.5], [0.0]], np.float32), "one": np.array(1), "minus": np.array(-1)}
+    arrays["zero"] = np.array(0.5 if score == "Sigmoid" else 0.0, np.float32)
+    model.graph.initializer.extend(numpy_helper.from_array(value, key) for key, value in arrays.items())
+    return model
+
+
+SAMPLES = np.random.default_rng(0).normal(size=(200, 3)).astype(np.float32)
+SECOND = (SAMPLES[:, 0] > 0).astype(int)
+
+
+def test_scores_of_decisions_have_a_link():
+    trained = OrtGradientOptimizer(file_of_signs("Identity"), random_state=0).fit(SAMPLES, SECOND)
+    shares = trained.predict_proba(SAMPLES)
+    np.testing.assert_allclose(shares[:, 1], expit(np.ravel(trained.decision_function(SAMPLES))), rtol=1e-5)
+    np.testing.assert_array_equal(trained.predict(SAMPLES), shares.argmax(axis=1))
+
+
+@pytest.mark.parametrize(
+    "options, labels, text",
+    [
+        (("Tanh",), SECOND, "outside of 0 to 1"),
+        (("Sigmoid", "Less"), SECOND, "another order"),
+        (("Sigmoid", "Greater", "Where (b, one, minus)"), SECOND, r"predicts labels \[-1\]"),
+    ],
+)
+def test_labels_that_scores_do_not_give_are_refused(options, labels, text):
+    with pytest.raises(ValueError, match=text):
+        OrtGradientOptimizer(file_of_signs(*options), random_state=0).fit(SAMPLES, labels)

@@ -95,7 +95,8 @@ def classification_scores(view: ScoreView, weights: Mapping[str, Parameter]) -> 
         classes = label = None  # labels are indices, for example: y determines the classes
     elif classes is None and label is not None and _is_argmax(view, label, (output, raw.name)):
         label = None
-    outputs = {"label": label, "probabilities": raw.name if raw.decides else output, "classes": classes}
+    shares = raw.name if raw.decides and label is not None else output
+    outputs = {"label": label, "probabilities": shares, "classes": classes}
     return _scores(view, "classification", raw.name, raw.link, **outputs)
 
 
