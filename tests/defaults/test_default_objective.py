@@ -249,3 +249,15 @@ def test_a_named_loss_without_a_useful_minimum_is_told():
     with pytest.warns(ObjectiveWarning, match="no useful model, as the loss is zero"):
         model.fit(*CANCER)
     model.set_params(learning_rate=1e-3).fit(*CANCER)  # ends before the minimum
+
+
+@pytest.mark.parametrize("value", [1.0, 20240101.0, 1e12])
+@pytest.mark.parametrize("model", [Ridge(), LinearRegression(), LogisticRegression()])
+def test_a_constant_column_changes_nothing(model, value):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 5))
+    y = X @ [1, 0, -1, 0, 0.5] + 0.3 * rng.normal(size=300)
+    y = y > 0 if isinstance(model, LogisticRegression) else y
+    expected = clone(model).fit(np.delete(X, 1, axis=1), y).score(np.delete(X, 1, axis=1), y)
+    X[:, 1] = value
+    assert OrtGradientOptimizer(model, random_state=0).fit(X, y).score(X, y) > expected - 0.01
