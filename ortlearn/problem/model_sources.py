@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from onnx import ModelProto
+from sklearn.base import is_regressor
 
+from ..exceptions import ObjectiveWarning, warn_user
 from ..losses import BaseLoss
 from ..onnx_files.loading import is_onnx_source
 from ..preprocessing.columns import shape_of
@@ -14,6 +16,7 @@ from ..preprocessing.initial_fit import fit_clone, is_fitted
 from ..runtime.devices import Device
 from ..runtime.sessions import make_session, session_options
 from ..trainable.conversion import to_trainable
+from .automatic import own_loss
 from .boosted_stages import boosting_of, fit_stages
 from .configuration import Configuration
 from .cross_fitting import cross_fitted
@@ -30,15 +33,46 @@ def fitted_source(
 ) -> Any:
     """Return the model of a configuration, or a clone fitted on the samples if it is not fitted."""
     source = configuration.source
-    if is_onnx_source(source) or is_fitted(source):
+    if is_onnx_source(source) or (is_fitted(source) and not _predicts_labels(configuration, source)):
+        return source
+    if is_fitted(source) and configuration.warm_start:
+        names = type(configuration.loss).__name__, type(source).__name__
+        text = "{} takes the predictions of {} as logarithms: start from a model of the logarithms of y."
+        warn_user(text.format(*names), ObjectiveWarning)
+    if is_fitted(source) and (configuration.warm_start or y is None):
         return source
     boosted = boosting_of(configuration)
     if boosted is not None:
         return fit_stages(configuration, boosted, X, y, sample_weight, random_state, classes)
     options: Any = {"sample_weight": sample_weight, "random_state": random_state, "classes": classes}
     shapes_only = not configuration.warm_start and configuration.conversion.weights_to_train is None
-    found = cross_fitted(configuration, X, y, **options) if shapes_only else None
-    return found if found is not None else fit_clone(source, X, y, shapes_only=shapes_only, **options)
+
+    def fitted(y: Any) -> Any:
+        found = cross_fitted(configuration, X, y, **options) if shapes_only else None
+        return found if found is not None else fit_clone(source, X, y, shapes_only=shapes_only, **options)
+
+    found = fitted(y)
+    responses = _working_responses(y, sample_weight) if _predicts_labels(configuration, found) else None
+    return found if responses is None else fitted(responses)
+
+
+def _predicts_labels(configuration: Configuration, source: Any) -> bool:
+    """Return whether a fitted model predicts labels, and the loss takes logarithms of predictions."""
+    if configuration.loss is None or configuration.loss.link != "log" or not is_regressor(source):
+        return False
+    own = own_loss(source)
+    return own is None or own.link != "log"
+
+
+def _working_responses(y: Any, sample_weight: Any) -> np.ndarray | None:
+    """Return logarithms of y for a fit; None if they are not defined.
+
+    With ``mu = (y + mean(y)) / 2``, these are ``log(mu) + (y - mu) / mu``, the usual start of iteratively
+    reweighted least squares (McCullagh, P. and Nelder, J. A., "Generalized linear models", 1989, 2.5).
+    """
+    labels = np.asarray(y, dtype=np.float64)
+    means = (labels + np.average(labels, axis=0, weights=sample_weight)) / 2
+    return np.log(means) + (labels - means) / means if np.all(means > 0) else None
 
 
 def converted(

@@ -1,10 +1,12 @@
 """Defaults use the loss, penalty and class weights of the model; convex models reach its optimum."""
 
+import warnings
+
 import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_wine
-from sklearn.ensemble import HistGradientBoostingRegressor, RandomForestClassifier
+from sklearn.ensemble import HistGradientBoostingRegressor, RandomForestClassifier, RandomForestRegressor
 from sklearn.linear_model import (
     BayesianRidge,
     ElasticNet,
@@ -26,13 +28,14 @@ from sklearn.linear_model import (
     SGDRegressor,
     TweedieRegressor,
 )
-from sklearn.metrics import mean_pinball_loss
+from sklearn.metrics import mean_pinball_loss, mean_poisson_deviance
 from sklearn.model_selection import GridSearchCV
 from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import KNeighborsRegressor
 from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.svm import SVC, LinearSVC, LinearSVR
+from sklearn.svm import SVC, SVR, LinearSVC, LinearSVR
 
 from ortlearn import OrtGradientForwardBackwardOptimizer, OrtGradientOptimizer
 from ortlearn.exceptions import ObjectiveWarning
@@ -261,3 +264,32 @@ def test_a_constant_column_changes_nothing(model, value):
     expected = clone(model).fit(np.delete(X, 1, axis=1), y).score(np.delete(X, 1, axis=1), y)
     X[:, 1] = value
     assert OrtGradientOptimizer(model, random_state=0).fit(X, y).score(X, y) > expected - 0.01
+
+
+@pytest.mark.parametrize("fitted", [False, True])
+@pytest.mark.parametrize("loss", ["poisson", "gamma", "tweedie"])
+@pytest.mark.parametrize("model", [RandomForestRegressor(10, random_state=0), KNeighborsRegressor(), SVR()])
+def test_losses_of_logarithms_start_from_logarithms(model, loss, fitted):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(600, 5))
+    means = np.exp(1 + 0.8 * X[:, 0] + 0.3 * X[:, 1])
+    y = rng.poisson(means) + (loss == "gamma")
+    train, test = slice(300), slice(300, None)
+    own = clone(model).fit(X[train], y[train])
+    trained = OrtGradientOptimizer(own if fitted else model, learning_loss=loss, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        trained.fit(X[train], y[train])
+        before, after = (
+            mean_poisson_deviance(y[test], np.maximum(m.predict(X[test]), 0.01)) for m in (own, trained)
+        )
+    assert after < 1.1 * before
+
+
+def test_a_warm_start_for_logarithms_is_told():
+    model, y = SVR().fit(*DIABETES), DIABETES[1]
+    trainer = OrtGradientOptimizer(model, learning_loss="poisson", warm_start=True, random_state=0)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        trainer.fit(DIABETES[0], y)
+    assert any("PoissonLoss takes the predictions of SVR as logarithms" in str(w.message) for w in caught)
