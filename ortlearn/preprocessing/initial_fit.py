@@ -63,7 +63,7 @@ def after_steps(source: Any, X: Any) -> Any:
     return after_steps(model.steps[-1][1], model[:-1].transform(X) if len(model.steps) > 1 else X)
 
 
-def _shape_parameters(estimator: BaseEstimator) -> Any:
+def shape_parameters(estimator: BaseEstimator) -> Any:
     """Return the parameters for a fast fit that determines shapes; None if it requires all samples."""
     return definition_or_default(estimator).parameters_for_shapes(estimator)
 
@@ -95,11 +95,11 @@ def fit_clone(
     fitted = clone(estimator)
     if shapes_only:
         last = final_step(fitted)
-        fast, known = _shape_parameters(last) or {}, last.get_params(deep=False)
+        fast, known = shape_parameters(last) or {}, last.get_params(deep=False)
         last.set_params(**{name: value for name, value in fast.items() if name in known})
     if random_state is not None:
         _set_seeds(fitted, random_state)
-    if shapes_only and _shape_parameters(fitted) is not None:
+    if shapes_only and shape_parameters(fitted) is not None:
         X, y = _few_samples(X, y, is_classifier(fitted))
         sample_weight = None
     if classes is not None:

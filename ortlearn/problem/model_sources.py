@@ -12,11 +12,11 @@ from ..exceptions import ObjectiveWarning, warn_user
 from ..losses import BaseLoss
 from ..onnx_files.loading import is_onnx_source
 from ..preprocessing.columns import shape_of
-from ..preprocessing.initial_fit import fit_clone, is_fitted
+from ..preprocessing.initial_fit import final_step, fit_clone, is_fitted, shape_parameters
 from ..runtime.devices import Device
 from ..runtime.sessions import make_session, session_options
 from ..trainable.conversion import to_trainable
-from .automatic import own_loss
+from .automatic import doubt_of, own_loss
 from .boosted_stages import boosting_of, fit_stages
 from .configuration import Configuration
 from .cross_fitting import cross_fitted
@@ -47,11 +47,14 @@ def fitted_source(
     options: Any = {"sample_weight": sample_weight, "random_state": random_state, "classes": classes}
     shapes_only = not configuration.warm_start and configuration.conversion.weights_to_train is None
 
-    def fitted(y: Any) -> Any:
+    def fitted(y: Any, shapes_only: bool = shapes_only) -> Any:
         found = cross_fitted(configuration, X, y, **options) if shapes_only else None
         return found if found is not None else fit_clone(source, X, y, shapes_only=shapes_only, **options)
 
     found = fitted(y)
+    is_short = shapes_only and shape_parameters(final_step(source)) is not None
+    if is_short and configuration.is_default and doubt_of(found, None):  # the fit may be kept
+        return fitted(y, shapes_only=False)
     responses = _working_responses(y, sample_weight) if _predicts_labels(configuration, found) else None
     return found if responses is None else fitted(responses)
 

@@ -293,3 +293,25 @@ def test_a_warm_start_for_logarithms_is_told():
         warnings.simplefilter("always")
         trainer.fit(DIABETES[0], y)
     assert any("PoissonLoss takes the predictions of SVR as logarithms" in str(w.message) for w in caught)
+
+
+KEPT = {
+    "a penalty for each output": Ridge(alpha=[1, 2]),
+    "class weights of several classes": LinearSVC(class_weight={0: 5, 1: 1, 2: 5}, random_state=0),
+    "one epoch in a pipeline": make_pipeline(
+        StandardScaler(), SGDClassifier(class_weight={0: 1, 1: 5, 2: 1}, random_state=0)
+    ),
+}
+
+
+@pytest.mark.parametrize("model", KEPT.values(), ids=KEPT.keys())
+def test_a_start_that_may_be_kept_is_fitted_on_all_samples(model):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(1500, 4))
+    score = X @ [1, 2, -1, 0] + rng.normal(size=1500) * 0.3
+    y = np.digitize(score, [-1.5, 1.5])
+    y[200:] = 2 - y[200:]  # the first samples, which would suffice for shapes, are of another kind
+    y = np.column_stack([y, y]) if isinstance(model, Ridge) else y
+    expected = clone(model).fit(X, y)
+    trainer = OrtGradientOptimizer(model, random_state=0).fit(X, y)
+    assert trainer.score(X, y) >= expected.score(X, y) - 0.01
