@@ -15,6 +15,7 @@ from ..evaluation.data_files import Table
 from ..evaluation.metrics import model_metrics, scores_of
 from ..evaluation.predictions import Model, explain_values
 from ..exceptions import OrtlearnError
+from ..preprocessing.estimator_checks import is_trainer
 from .drift import drifts_of, prediction_drift
 from .gate import Gate
 from .promotion import stored
@@ -90,7 +91,8 @@ def adapt(
     Raises
     ------
     ValueError
-        If there are fewer than 20 new samples, labels are missing or unknown, or an argument is not valid.
+        If there are fewer than 20 new samples, labels are missing or unknown, the model has intervals or
+        sets, or an argument is not valid.
 
     Examples
     --------
@@ -135,6 +137,12 @@ def _adapted(
         raise ValueError(f"{old.path} is neither a classifier nor a regressor.")
     if not getattr(old, "is_fitted", True):
         raise NotFittedError(f"{old.path} is not fitted.")
+    is_calibrated = is_trainer(old.source) and not hasattr(old.source, "to_sklearn")
+    if is_calibrated or getattr(old, "intervals", None):
+        raise ValueError(
+            f"{old.path} has intervals or sets, whose coverage would be lost: use partial_fit or recalibrate "
+            "of the OrtIntervalRegressor or OrtSetClassifier, or fit it again."
+        )
     samples = as_table(new, old, by, "new")
     known = None if reference is None else as_table(reference, old, None, "reference")
     kinds = kinds_of(old, known, candidates)

@@ -12,7 +12,7 @@ from onnx import ModelProto, TensorProto
 from ..exceptions import ConversionError, limit_address
 from ..graphs import graph_names, map_names, name_nodes, value_types
 from ..graphs.files import MAX_MESSAGE
-from ..models.parameters import Parameter
+from ..models.parameters import CONSTANT, Parameter
 from ..models.weight_names import renamed_weights
 from ..onnx_files.dynamic_batch import with_dynamic_batch
 from ..onnx_files.half_precision import with_float32
@@ -33,6 +33,8 @@ ITEM_SIZES = {TensorProto.FLOAT: 4, TensorProto.DOUBLE: 8}
 RESERVED = "ortlearn_"  # prefix of the names that training adds to a graph
 #: Reason why a weight of a file with a replaced head is not trained by default.
 BODY = "part of the body: the file declares that its head is trained"
+#: Metadata entry of a file with intervals or sets, and prefixes of its calibrated constants.
+INTERVALS, CALIBRATED = "interval_outputs", ("interval_", "calibration.", "quantiles.", "probabilities.")
 
 
 def trainable_from_graph(
@@ -93,6 +95,9 @@ def _weights(
 ) -> dict[str, Parameter]:
     """Return the weights of a file, those to train as learned ones."""
     weights = find_weights(model)
+    if any(entry.key == INTERVALS for entry in model.metadata_props):
+        fixed = {name for name in weights if original_names[name].startswith(CALIBRATED)}
+        weights |= {name: replace(weights[name], learned=False, reason=CONSTANT) for name in fixed}
     if default_weights is not None:
         reasons = {name: "" if original_names[name] in default_weights else BODY for name in weights}
         weights = {name: replace(w, reason=w.reason or reasons[name]) for name, w in weights.items()}

@@ -10,6 +10,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVR
 
 from ortlearn import OrtGradientOptimizer, OrtIntervalRegressor
+from ortlearn.conversion import get_train_initializer
 from ortlearn.exceptions import CalibrationWarning
 from ortlearn.intervals.arguments import sample_keys
 from ortlearn.intervals.conformal import conformal_quantile, needed, rank
@@ -231,6 +232,14 @@ def test_files_are_not_trained_anew():
     for parameters in ({"method": "cv+"}, {"method": "ensemble"}, {"method": "residual", "normalize": True}):
         with pytest.raises(ValueError, match="use method='cqr'"):
             OrtIntervalRegressor(file, **parameters).fit(X, Y)
+
+
+def test_constants_of_a_file_are_no_weights():
+    file = OrtIntervalRegressor(Ridge(), random_state=0).fit(X, Y).get_trained_onnx()
+    trained = OrtGradientOptimizer(file, warm_start=True, keep_better=False, random_state=0).fit(X, -Y)
+    weights = {"interval_constant_0", "interval_constant_1", "calibration.interval"}
+    known, found = (get_train_initializer(part) for part in (file, trained.get_trained_onnx()))
+    assert weights <= {name for name in known if np.array_equal(known[name][0], found[name][0])}
 
 
 def test_errors_leave_the_object_unchanged():

@@ -9,7 +9,7 @@ from sklearn.ensemble import RandomForestRegressor
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.metrics import balanced_accuracy_score
 
-from ortlearn import OrtGradientOptimizer
+from ortlearn import OrtGradientOptimizer, OrtIntervalRegressor, OrtSetClassifier
 from ortlearn.inspection import weight_changes
 from ortlearn.lifecycle import Gate, ModelFolder, adapt, promote
 from ortlearn.lifecycle.cards import html_card, markdown_card
@@ -257,3 +257,13 @@ def test_a_refit_does_not_lose_classes():
     some |= np.cumsum(labels == 2) <= 3  # folds lack the class
     assert sorted(adapt(model, (moved[some], labels[some])).losses) == ["keep", "warm_start"]
     assert "refit" in adapt(model, (moved, labels)).losses
+
+
+def test_models_with_intervals_or_sets_are_refused():
+    X, y = numbers(0)
+    intervals = OrtIntervalRegressor(Ridge(), random_state=0).fit(X, y)
+    sets = OrtSetClassifier(LogisticRegression(), random_state=0).fit(X, y > 0)
+    for model, labels in ((intervals, y), (sets, y > 0)):
+        for form in (model, model.get_trained_onnx()):
+            with pytest.raises(ValueError, match="coverage would be lost: use partial_fit or recalibrate"):
+                adapt(form, (X, labels))
