@@ -145,12 +145,11 @@ def _adapted(
         )
     samples = as_table(new, old, by, "new")
     known = None if reference is None else as_table(reference, old, None, "reference")
-    kinds = kinds_of(old, known, candidates)
     training, tested = _parts(samples, held_out, old, by, random_state)
-    kinds = with_all_classes(kinds, old, training, known)
     with ExitStack() as stack:
         for table in filter(None, (known, tested, training)):
             stack.enter_context(explain_values(table, old.column_names))
+        kinds = with_all_classes(kinds_of(old, training, known, candidates), old, training, known)
         drift = None if known is None else _drift(old, known, samples, level, random_state)
         kind, losses = choose_kind(old, kinds, training, known, settings)
         verdict, replacement, content = None, old, None

@@ -20,6 +20,7 @@ from ..evaluation.sklearn_model import SklearnModel
 from ..exceptions import StartKeptWarning
 from ..onnx_files.loading import is_onnx_source
 from ..quiet import quiet
+from ..trainable.explanation import explain
 from .samples import labels_of, source_of
 
 __all__ = ["choose_kind", "kinds_of", "retrained", "with_all_classes"]
@@ -82,7 +83,7 @@ KINDS: dict[str, Callable[[Model, Table, Table | None, Mapping[str, Any]], Model
 }
 
 
-def kinds_of(model: Model, reference: Table | None, wanted: Any) -> list[str]:
+def kinds_of(model: Model, new: Table, reference: Table | None, wanted: Any) -> list[str]:
     """Return the names of the kinds that a model and its samples allow; of given ones, all must be."""
     unknown = sorted(set(wanted or ()) - set(KINDS))
     if unknown:
@@ -97,6 +98,8 @@ def kinds_of(model: Model, reference: Table | None, wanted: Any) -> list[str]:
             f"candidates={missing} are not possible: a refit needs a scikit-learn estimator, not an ONNX "
             "file, and 'refit_both' needs reference samples with labels."
         )
+    if wanted is None and len(possible) > 1 and not explain(source_of(model), model.features(new)).trainable:
+        possible.remove("warm_start")  # such as of neighbours, which have no weights
     return [kind for kind in possible if wanted is None or kind in wanted]
 
 

@@ -8,6 +8,7 @@ import pytest
 from sklearn.ensemble import RandomForestRegressor
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.metrics import balanced_accuracy_score
+from sklearn.neighbors import KNeighborsClassifier
 
 from ortlearn import OrtGradientOptimizer, OrtIntervalRegressor, OrtSetClassifier
 from ortlearn.inspection import weight_changes
@@ -267,3 +268,12 @@ def test_models_with_intervals_or_sets_are_refused():
         for form in (model, model.get_trained_onnx()):
             with pytest.raises(ValueError, match="coverage would be lost: use partial_fit or recalibrate"):
                 adapt(form, (X, labels))
+
+
+def test_models_without_weights_are_fitted_again():
+    X, y = numbers(0, slope=-3.0)
+    old = KNeighborsClassifier().fit(*(part[:50] for part in (X, numbers(0, slope=3.0)[1] > 0)))
+    found = adapt(old, (X, y > 0))
+    assert (found.outcome, sorted(found.losses)) == ("promoted", ["keep", "refit"])
+    with pytest.raises(ValueError, match="no weight to train"):
+        adapt(old, (X, y > 0), candidates=["warm_start"])
