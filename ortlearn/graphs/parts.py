@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from onnx import ModelProto, NodeProto
 
+from .builder import TensorType
 from .editing import renamed_node, with_fields
 from .nodes import needed_nodes, node_inputs
 from .queries import make_value_info
@@ -33,9 +34,13 @@ def prune(model: ModelProto, keep: Callable[[NodeProto], bool] | None = None) ->
 
 
 def extract_model(
-    model: ModelProto, outputs: Sequence[str], inputs: Sequence[str] | None = None
+    model: ModelProto,
+    outputs: Sequence[str],
+    inputs: Sequence[str] | None = None,
+    declared: Mapping[str, TensorType] | None = None,
 ) -> ModelProto:
     """Return the part of a model from its inputs, or the tensors ``inputs``, to the tensors ``outputs``."""
+    # ``declared`` are types that onnx does not infer, after operators of other domains.
     graph = model.graph
     known = {value.name for value in (*graph.input, *graph.initializer)}.union(
         *(n.output for n in graph.node)
@@ -43,7 +48,7 @@ def extract_model(
     if missing := [name for name in outputs if name not in known]:
         raise KeyError(f"{missing} are not tensors of the graph.")
     starts = [value.name for value in model.graph.input] if inputs is None else list(inputs)
-    types = value_types(model, names={*outputs, *starts})
+    types = {**(declared or {}), **value_types(model, names={*outputs, *starts})}
     nodes = [  # an output that is an input of the part; the node is kept for its other outputs
         renamed_node(node, {name: f"{name}_not_used" for name in node.output if name in starts})
         for node in model.graph.node
@@ -52,13 +57,13 @@ def extract_model(
     nodes = needed_nodes(nodes, outputs)
     needed = set(outputs).union(*map(node_inputs, nodes))
     given = set() if inputs is None else set(inputs)
-    declared = {value.name: value for value in model.graph.input}
+    own = {value.name: value for value in model.graph.input}
     read = [name for name in starts if name in needed]
     return with_fields(
         model,
         node=nodes,
         initializer=[t for t in model.graph.initializer if t.name in needed - given],
-        input=[declared.get(name) or make_value_info(name, types.get(name)) for name in read],
+        input=[own.get(name) or make_value_info(name, types.get(name)) for name in read],
         output=[make_value_info(name, types.get(name)) for name in outputs],
         value_info=(),
     )

@@ -78,7 +78,8 @@ class FixedInference(LiveInference):
         if key not in calls:
             part = self._part(*outputs, fused=False)
             inputs = [score, *(value.name for value in part.graph.input)]
-            calls[key] = self._session(extract_model(part, outputs, inputs=inputs))
+            declared = {score: self._task.graph.output_type}
+            calls[key] = self._session(extract_model(part, outputs, inputs, declared))
         session = calls[key]
         known = {score: self._raw, **self._inputs(samples), **self.weights}
         return session.run(list(outputs), {value.name: known[value.name] for value in session.get_inputs()})

@@ -27,7 +27,8 @@ class ScoreRunner:
         self._task, self._score, self._label = task, task.graph.output, task.objective.label
         graph, losses = sample_loss_graph(task)
         to_scores = extract_model(graph, [self._score])
-        to_losses = extract_model(graph, [losses], [self._score, self._label])
+        known = {self._score: task.graph.output_type}
+        to_losses = extract_model(graph, [losses], [self._score, self._label], known)
         self._scores, self._losses = (
             open_session(part, runtime.device, runtime.n_jobs) for part in (to_scores, to_losses)
         )

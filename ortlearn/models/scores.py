@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from onnx import TensorProto
+from onnx import TensorProto, helper
 
 from ..exceptions import ConversionError
+from ..graphs import TensorType
 from .columns import LOWEST, SampleWriter
 from .fusion import FusedClasses, FusedLinear
 from .label_positions import Positions
@@ -96,6 +97,11 @@ class Scores:
             return None, self.n_outputs
         of_classes = (self.n_outputs,) if self.task == "classification" else ()
         return None, self.positions.count, *of_classes
+
+    @property
+    def type(self) -> TensorType:
+        """Type and shape of the scores."""
+        return TensorType(helper.np_dtype_to_tensor_dtype(self.dtype), self.shape)
 
     @property
     def has_decisions(self) -> bool:

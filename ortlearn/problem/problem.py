@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from onnx import ModelProto, helper
+from onnx import ModelProto
 from scipy.sparse import issparse
 from sklearn.base import BaseEstimator
 
@@ -263,10 +263,7 @@ class Problem:
     def _score_graph(self, evaluates: bool) -> ScoreGraph:
         trainable, scores = self.trainable, self.trainable.scores
         graph, output = trainable.score_graph(SAMPLE_WEIGHT, evaluates), trainable.objective_tensor
-        if scores is None:
-            output_type = value_types(graph)[output]
-        else:
-            output_type = TensorType(helper.np_dtype_to_tensor_dtype(scores.dtype), scores.shape)
+        output_type = value_types(graph)[output] if scores is None else scores.type
         intercepts, features = _intercepts(trainable), _features(trainable, graph)
         return ScoreGraph(
             graph,

@@ -9,6 +9,7 @@ from typing import Any
 
 from onnx import ModelProto, TensorProto
 
+from ..differentiation.types.inference import infer_types
 from ..exceptions import ConversionError, limit_address
 from ..graphs import graph_names, map_names, name_nodes, value_types
 from ..graphs.files import MAX_MESSAGE
@@ -59,7 +60,8 @@ def trainable_from_graph(
     weights_to_train = default_weights if weights_to_train is None else weights_to_train
     weights = _weights(model, original_names, weights_to_train, default_weights)
     scores, own_loss = None, _own_loss(model, *own_loss_names, output_name)
-    types, nodes_of_file = value_types(model), {node.name for node in model.graph.node}
+    types = value_types(infer_types(model), infer=False)
+    nodes_of_file = {node.name for node in model.graph.node}
     if own_loss is None:
         new_names = {old: new for new, old in reserved.items()}
         chosen = new_names.get(output_name or "", output_name)

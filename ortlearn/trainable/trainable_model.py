@@ -171,7 +171,8 @@ class TrainableModel:
 
     def objective_graph(self) -> ModelProto:
         """Return the part of the graph up to the trained output, its only output."""
-        return exact_couplings(extract_model(self.model, [self.objective_tensor]))
+        declared = {} if self.scores is None else {self.scores.score: self.scores.type}
+        return exact_couplings(extract_model(self.model, [self.objective_tensor], declared=declared))
 
     def transformers_of(self, source: Any) -> dict[str, Pipeline]:
         """Return the fitted steps of an estimator that compute features of documents, by their tensor."""

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from onnx import helper, parser
+from onnx import helper, numpy_helper, parser
 from skl2onnx import to_onnx
 from sklearn.base import is_classifier
 from sklearn.datasets import load_iris
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 
 from ortlearn import OrtGradientForwardBackwardOptimizer, OrtGradientOptimizer
 from ortlearn.exceptions import GradientError, NoTrainableWeightError, UnfittedStartWarning
 from ortlearn.graphs import opset_versions
 from ortlearn.onnx_files.loading import load_onnx
+from ortlearn.quiet import quiet
 from ortlearn.runtime.readable_versions import newest_opset
 
 HEADER = '<ir_version: 8, opset_import: ["": 18]>'
@@ -52,6 +54,22 @@ def test_default_exports_of_skl2onnx(kind, iris):
     classifier.fit(X, names)
     assert classifier.score(X, names) == pytest.approx(logistic.score(X, names), abs=0.02)
     np.testing.assert_allclose(classifier.predict_proba(X).sum(axis=1), 1, rtol=1e-5)
+
+
+@pytest.mark.parametrize("early_stopping", [False, True])
+@pytest.mark.parametrize("last", ["y = Mul (z, s)", "v = Mul (z, s) y = Softmax <axis = 1> (v)"])
+def test_operators_of_onnxruntime_with_validation(kind, iris, last, early_stopping):
+    X, y, _ = iris
+    columns, width = (X[:, 1:3], 2) if "Softmax" not in last else (y, 3)
+    text = f"""g (float[N,4] x) => (float[N,{width}] y)
+        {{ h = com.microsoft.QuickGelu <alpha = 1.0> (x) z = com.microsoft.FusedMatMul (h, w) {last} }}"""
+    model = parser.parse_model(f'<ir_version: 8, opset_import: ["": 17, "com.microsoft": 1]> {text}')
+    for name, values in {"w": np.ones((4, width)), "s": np.ones(width)}.items():
+        model.graph.initializer.append(numpy_helper.from_array(values.astype(np.float32), name))
+    loss = "log_loss" if width == 3 else "auto"
+    trained = kind(model, learning_loss=loss, early_stopping=early_stopping, max_iter=50, random_state=0)
+    with quiet(ConvergenceWarning):
+        assert trained.fit(X, columns).score(X, columns) > 0.8
 
 
 def test_domains_declared_twice():

@@ -7,6 +7,7 @@ from typing import NamedTuple
 from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto, helper
 
 from ...differentiation import gradient_of_loss
+from ...differentiation.types.inference import infer_types
 from ...graphs import TensorType, append_nodes, make_value_info, map_names, node_inputs, value_types
 from ...graphs.editing import with_fields
 from ...graphs.nodes import needed_nodes
@@ -62,7 +63,7 @@ def two_call_graphs(task: TrainingTask, size: int | str = BATCH) -> TwoCallGraph
     )
     indices = make_value_info(SAMPLE_INDICES, TensorType(TensorProto.INT64, (size,)))
     inputs = [*columns.values(), indices, *(v for v in step.model.graph.input if v.name not in columns)]
-    types = value_types(with_fields(model, input=inputs))
+    types = value_types(infer_types(with_fields(model, input=inputs)), infer=False)
     infos = [make_value_info(name, types[name]) for name in saved]
     scalars = [make_value_info(name, types[name]) for name in products]
     results = [value for value in model.graph.output if value.name not in saved]
