@@ -100,6 +100,7 @@ def upgraded(model: ModelProto) -> ModelProto:
     for item in model.opset_import:  # some exporters declare a domain twice
         domain = "" if item.domain == "ai.onnx" else item.domain
         versions[domain] = max(item.version, versions.get(domain, item.version))
+    versions.setdefault("", OPSET)  # rewrites write standard operators
     _check_exist(versions)
     result = copy_model(model)
     del result.opset_import[:]

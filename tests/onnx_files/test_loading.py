@@ -6,6 +6,7 @@ import pytest
 from onnx import TensorProto, checker, helper, numpy_helper, parser
 from sklearn.linear_model import Ridge
 
+from ortlearn import OrtGradientOptimizer
 from ortlearn.exceptions import ConversionError
 from ortlearn.graphs import initializer_arrays, set_initializers
 from ortlearn.onnx_files.loading import is_onnx_source, load_onnx
@@ -47,6 +48,41 @@ def test_sources(tmp_path, run_onnx, kind):
     assert model is not source
     np.testing.assert_allclose(run_onnx(model, X)[0], expected())
     assert to_trainable(source).trained == ["I0_w", "I1_b"]
+
+
+def test_trees_that_import_no_standard_domain(run_onnx):
+    tree = helper.make_node(
+        "TreeEnsembleClassifier",
+        ["x"],
+        ["label", "shares"],
+        domain="ai.onnx.ml",
+        nodes_treeids=[0, 0, 0],
+        nodes_nodeids=[0, 1, 2],
+        nodes_featureids=[1, 0, 0],
+        nodes_values=[3.0, 0.0, 0.0],
+        nodes_modes=["BRANCH_LEQ", "LEAF", "LEAF"],
+        nodes_truenodeids=[1, 0, 0],
+        nodes_falsenodeids=[2, 0, 0],
+        class_treeids=[0, 0, 0, 0],
+        class_nodeids=[1, 1, 2, 2],
+        class_ids=[0, 1, 0, 1],
+        class_weights=[1.0, -1.0, -0.5, 0.5],
+        classlabels_int64s=[0, 1],
+        post_transform="LOGISTIC",
+    )
+    zipped = helper.make_node("ZipMap", ["shares"], ["p"], domain="ai.onnx.ml", classlabels_int64s=[0, 1])
+    label = helper.make_tensor_value_info("label", TensorProto.INT64, [None])
+    values = [label, onnx.ValueInfoProto(name="p")]
+    item = helper.make_tensor_type_proto(TensorProto.FLOAT, [])
+    shares = helper.make_map_type_proto(TensorProto.INT64, item)
+    values[1].type.CopyFrom(helper.make_sequence_type_proto(shares))
+    inputs = [helper.make_tensor_value_info("x", TensorProto.FLOAT, [None, 2])]
+    graph = helper.make_graph([tree, zipped], "trees", inputs, values)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("ai.onnx.ml", 2)], ir_version=3)
+    trained = OrtGradientOptimizer(model, max_iter=5, learning_rate=0.1, random_state=0).fit(X, [0, 1])
+    assert trained.predict_proba(X)[1, 1] > trained.predict_proba(X)[0, 1]
+    found = run_onnx(trained.get_trained_onnx(), X)
+    np.testing.assert_array_equal(found[0], [0, 1])
 
 
 def test_input_model_is_not_changed():
