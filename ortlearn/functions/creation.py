@@ -47,7 +47,8 @@ def differentiable(
         Type of the graph; float64 for a scikit-learn estimator, otherwise the type of the graph.
     smooth : float or array-like of shape (n_features,), default=None
         Width of smoothed thresholds, in units of the features: a sample goes right in a node of a tree with
-        probability ``sigmoid((x - threshold) / smooth)``, and the values of leaves are averaged.
+        probability ``sigmoid((x - threshold) / smooth)``, and the values of leaves are averaged. After steps
+        that do more than scale columns, such as PCA, in units of the columns that the trees read.
 
     Returns
     -------

@@ -6,19 +6,24 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from onnx import ModelProto, TensorProto
+from onnx import ModelProto, TensorProto, helper
 
 from ..exceptions import GradientError
-from ..graphs import GraphBuilder, value_types
+from ..graphs import GraphBuilder, extract_model, value_types
+from ..graphs.editing import with_fields
+from ..graphs.nodes import attribute
 from ..graphs.output_shapes import with_computed_shapes
 from ..models.fusion import computes, replace_tensors
 from ..models.trees.nodes import FusedTrees, Nodes
+from ..runtime.graph_run import run_graph
 from .sources import Source
 
 __all__ = ["smoothed", "trees_of_source"]
 
 #: Value of a missing feature in splits that send it right; its negative in others.
 FAR = 1e30
+#: Operators of which, with constants as other inputs, columns are multiples of features.
+SCALING = {"Identity", "Cast", "Add", "Sub", "Mul", "Div", "Gather"}
 
 
 def trees_of_source(source: Source) -> list[FusedTrees]:
@@ -60,11 +65,7 @@ def _with_smooth_sums(model: ModelProto, form: FusedTrees, widths: np.ndarray) -
     if not levels.sizes:
         return model
     features = form.nodes.feature[levels.splits]
-    if widths.ndim and features.max() >= len(widths):
-        raise ValueError(
-            f"smooth has {len(widths)} widths, but the trees read {features.max() + 1} features."
-        )
-    width = widths[features] if widths.ndim else np.full(len(features), widths)
+    width = _widths(extract_model(model, [samples]), samples, widths)[features]
     thresholds, missing_left = form.nodes.threshold[levels.splits], form.nodes.missing_left[levels.splits]
     used, places = np.unique(features, return_inverse=True)
     leaves = (np.cumsum(form.nodes.is_leaf) - 1)[levels.leaves]
@@ -89,6 +90,29 @@ def _with_smooth_sums(model: ModelProto, form: FusedTrees, widths: np.ndarray) -
         op.node("Add", sums, form.base or number(0.0), outputs=[form.sums])
 
     return replace_tensors(model, [form.sums], write)
+
+
+def _widths(steps: ModelProto, samples: str, widths: np.ndarray) -> np.ndarray:
+    """Return the widths of the columns of ``samples``, scaled by steps that only scale features."""
+    constants = {tensor.name for tensor in steps.graph.initializer}
+    (x, *others), nodes = steps.graph.input, []
+    scales = not others
+    for node in steps.graph.node:
+        scales &= node.op_type in SCALING and constants.isdisjoint(node.input[:1])
+        scales &= constants.issuperset(node.input[1:])
+        scales &= node.op_type != "Gather" or attribute(node, "axis", 0) == 1
+        shifts = node.op_type in ("Add", "Sub")
+        nodes.append(helper.make_node("Identity", node.input[:1], node.output) if shifts else node)
+    types = value_types(steps)
+    sizes = (types[x.name if scales else samples].shape or (None,))[-1]
+    if widths.ndim and len(widths) != sizes:
+        read = "X has" if scales else "the steps before the trees make"
+        raise ValueError(f"smooth has {len(widths)} widths, but {read} {sizes} columns.")
+    row = np.broadcast_to(widths, (1, sizes))
+    if not (scales and nodes):
+        return row[0]
+    dtype = helper.tensor_dtype_to_np_dtype(types[x.name].elem_type)
+    return np.abs(run_graph(with_fields(steps, node=nodes), {x.name: row.astype(dtype)})[0])
 
 
 class Levels(NamedTuple):

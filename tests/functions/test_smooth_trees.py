@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sklearn.decomposition import PCA
 from sklearn.ensemble import (
     BaggingRegressor,
     GradientBoostingClassifier,
@@ -11,6 +12,8 @@ from sklearn.ensemble import (
     RandomForestClassifier,
 )
 from sklearn.linear_model import Ridge
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, StandardScaler
 from sklearn.tree import DecisionTreeRegressor
 
 from ortlearn.exceptions import GradientError
@@ -71,6 +74,29 @@ def test_missing_values_of_smoothed_trees_take_their_side():
     assert np.isfinite(f.gradient(samples)).all()
 
 
+@pytest.mark.parametrize(
+    "steps", [[StandardScaler()], [MinMaxScaler((0, 5)), MaxAbsScaler()], [RobustScaler(), "passthrough"]]
+)
+@pytest.mark.parametrize("smooth", [0.4, [0.3, 0.2, 0.5, 0.1]])
+def test_widths_are_those_of_features_before_scaling(steps, smooth):
+    alone = DecisionTreeRegressor(max_depth=3, random_state=0).fit(100 * X, Y)
+    scaled = make_pipeline(*steps, DecisionTreeRegressor(max_depth=3, random_state=0)).fit(100 * X, Y)
+    smooth, P100 = 100 * np.asarray(smooth), 100 * P
+    f, expected = differentiable(scaled, smooth=smooth), differentiable(alone, smooth=smooth)
+    np.testing.assert_allclose(f(P100), expected(P100), rtol=1e-4)
+    np.testing.assert_allclose(f.gradient(P100), expected.gradient(P100), rtol=1e-3, atol=1e-9)
+
+
+def test_widths_after_steps_that_mix_features():
+    model = make_pipeline(PCA(2), DecisionTreeRegressor(max_depth=3, random_state=0)).fit(X, Y)
+    f = differentiable(model[-1], smooth=[0.3, 0.2])
+    np.testing.assert_allclose(
+        differentiable(model, smooth=[0.3, 0.2])(P), f(model[0].transform(P)), rtol=1e-6
+    )
+    with pytest.raises(ValueError, match="4 widths, but the steps before the trees make 2 columns"):
+        differentiable(model, smooth=[0.3, 0.2, 0.5, 0.1])
+
+
 def test_errors():
     with pytest.raises(GradientError, match="no ensemble of trees"):
         differentiable(Ridge().fit(X, Y), smooth=1.0)
@@ -78,5 +104,6 @@ def test_errors():
     for smooth in (0.0, -1.0, [1.0, np.nan, 1.0, 1.0]):
         with pytest.raises(ValueError, match="must be a positive number"):
             differentiable(tree, smooth=smooth)
-    with pytest.raises(ValueError, match="smooth has 1 widths"):
-        differentiable(tree, smooth=[1.0])
+    for widths in ([1.0], [1.0] * 5):
+        with pytest.raises(ValueError, match=f"smooth has {len(widths)} widths, but X has 4 columns"):
+            differentiable(tree, smooth=widths)
