@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 
@@ -14,10 +15,13 @@ from ..comparison.candidates import Finished, KeptStart, Setting
 from ..comparison.evidence import best_of, bounded, choose
 from ..comparison.measures import MANY_SAMPLES, Losses, Measure, Part, Weights, folds, weights_of
 from ..data.samples import Data
+from ..exceptions import OrtlearnError
 from ..inference.running import LiveInference
 from ..learning_rates import LearningRateLBFGS
+from ..models import fitted_part
+from ..models.capabilities import CrossFitted, capability_of, cross_fitting_of
 from ..models.registry import definition_or_default, inner_part
-from ..preprocessing.initial_fit import fit_clone, is_fitted
+from ..preprocessing.initial_fit import after_steps, fit_clone, is_fitted
 from ..problem.configuration import Configuration
 from ..problem.samples import Samples
 from ..quiet import quiet
@@ -139,7 +143,37 @@ def is_seen(configuration: Configuration, start: Start, samples: Samples, again:
     if classes is None:  # outliers, whose losses are large, do not decide on square roots
         views.append(np.sqrt(views[0] - views[0].min()))
     overfits = any(best_of(view[:2], weights, [None], EVIDENCE_OF_OVERFITTING) == 0 for view in views)
-    return overfits and all(weights @ (view[2] - view[:2].mean(axis=0)) < 0 for view in views)
+    if overfits and all(weights @ (view[2] - view[:2].mean(axis=0)) < 0 for view in views):
+        return True
+    return _members_have_seen(configuration, start, samples)
+
+
+def _members_have_seen(configuration: Configuration, start: Start, samples: Samples) -> bool:
+    """Return whether a part whose outputs were cross-validated has seen the samples."""
+    source = start.problem.source
+    if isinstance(source, Pipeline) and len(source.steps) > 1 and cross_fitting_of(source[:-1]):
+        steps, data = source[:-1], (samples.X, samples.y)
+        codes = [np.asarray(own.transform(samples.X)) for own in (steps, clone(steps).fit(*data))]
+        if codes[0].shape == codes[1].shape and codes[0].dtype.kind == "f" and np.allclose(codes[0], codes[1]):
+            return True
+    part = fitted_part(source)
+    rule = capability_of(part, CrossFitted)
+    if rule is None or not rule.applies(part):
+        return False
+    classes = start.problem.encoder.class_indices(start.data.y)
+    inside = replace(samples, X=after_steps(source, samples.X))
+    inside = inside if classes is None else replace(inside, y=np.ravel(classes))
+    known = replace(configuration.in_type(start.problem.dtype), warm_start=True)
+    for member in rule.members(part):
+        try:
+            own = replace(known, source=member)
+            random_state = np.random.RandomState(start.state.seed % 2**32)
+            other = new_start(own, inside, random_state, start.state.seed, compares=False)
+            if is_seen(own, other, inside, True):
+                return True
+        except OrtlearnError:  # a member without an ONNX form
+            continue
+    return False
 
 
 def _losses_of_clone(

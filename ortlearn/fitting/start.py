@@ -17,7 +17,7 @@ from ..penalties.anchored import AnchoredPenalty
 from ..preprocessing.columns import count_samples
 from ..preprocessing.estimator_checks import check_feature_names
 from ..preprocessing.initial_fit import is_fitted
-from ..problem.automatic import automatic_batch_size, warn_of_ignored_parameters
+from ..problem.automatic import automatic_batch_size, warn_of_ignored_parameters, warn_of_seen_parts
 from ..problem.boosted_stages import is_grown
 from ..problem.configuration import Configuration
 from ..problem.input_validation import InputFeatures, as_column, matrix_of, read_before_fit, read_samples
@@ -152,6 +152,7 @@ def new_start(
     samples = samples.with_checked_weights()
     if not is_grown(configuration, last):
         warn_of_ignored_parameters(configuration, problem.source)
+        warn_of_seen_parts(configuration, problem.source)
     n_samples = None if stream or whole is not None else values.shape[0]
     if solves and whole is not None and not stream:
         n_samples = whole.n_rows

@@ -16,7 +16,10 @@ from .registry import find_definition
 if TYPE_CHECKING:  # only fits of boosting need it
     from ..boosting.stages import StageObjective
 
-__all__ = ["Bags", "BoostedStages", "GrowingEnsemble", "ReplacedEnsemble", "ShiftedTables", "capability_of"]
+__all__ = [
+    *("Bags", "BoostedStages", "CrossFitted", "GrowingEnsemble", "ReplacedEnsemble", "ShiftedTables"),
+    *("capability_of", "cross_fitting_of"),
+]
 
 
 class GrowingEnsemble:
@@ -188,6 +191,22 @@ class BoostedStages:
     applies: Callable[[Any], bool] = _always
 
 
+@dataclass(frozen=True)
+class CrossFitted:
+    """Models whose parts are fitted to outputs for samples that the parts before have not seen.
+
+    Attributes
+    ----------
+    applies : callable
+        Function of an estimator that returns whether its fit does so, and does not take parts as they are.
+    members : callable
+        Function of a fitted estimator that returns the parts before, which have seen all samples.
+    """
+
+    applies: Callable[[Any], bool] = _always
+    members: Callable[[Any], Sequence[Any]] = lambda model: ()
+
+
 Capability = TypeVar("Capability")
 
 
@@ -196,3 +215,11 @@ def capability_of(model: Any, kind: type[Capability]) -> Capability | None:
     definition = find_definition(model)
     named = () if definition is None else definition.capabilities
     return next((own for own in named if isinstance(own, kind)), None)
+
+
+def cross_fitting_of(estimator: Any) -> str:
+    """Return how the fit of an estimator differs from training by a part that is :class:`CrossFitted`."""
+    nested = [own for own in estimator.get_params(deep=True).values() if hasattr(own, "get_params")]
+    rules = [(own, capability_of(own, CrossFitted)) for own in (estimator, *nested)]
+    names = [type(own).__name__ for own, rule in rules if rule is not None and rule.applies(own)]
+    return f"its fit takes cross-validated outputs in {names[0]}" if names else ""

@@ -16,6 +16,7 @@ from ..learning_rates import (
     LearningRateSGD,
 )
 from ..models import find_definition, fitted_part, is_flexible, objective_of
+from ..models.capabilities import cross_fitting_of
 from ..onnx_files.loading import is_onnx_source
 from ..penalties import BasePenalty, NoPenalty
 from ..training.steps.epoch_graph import RANDOM
@@ -36,6 +37,8 @@ __all__ = [
     "own_loss",
     "own_penalty",
     "warn_of_ignored_parameters",
+    "warn_of_minimum",
+    "warn_of_seen_parts",
 ]
 
 #: Largest number of samples for which flexible models are trained by a solver, and if they are tables, as the
@@ -73,7 +76,19 @@ def doubt_of(source: Any, loss: BaseLoss | None) -> str:
         text = f"{type(loss).__name__} is a bound of errors, which it does not determine"
         return text if loss.by_errors and not is_same_loss(loss, own_loss(source)) else ""
     own = objective_of(source, 1.0)
-    return f"the objective of {type(fitted_part(source)).__name__} is unknown" if own is None else own.differs
+    if own is None:
+        return f"the objective of {type(fitted_part(source)).__name__} is unknown"
+    return own.differs or cross_fitting_of(source)
+
+
+def warn_of_seen_parts(configuration: Configuration, source: Any) -> None:
+    """Warn if parts of a fresh model have seen the samples, and training takes their outputs."""
+    if configuration.warm_start or configuration.is_default or source is None:
+        return
+    text = cross_fitting_of(source)
+    if text:
+        text = f"{type(source).__name__} may overfit: {text}, training those for samples that it has seen"
+        warn_user(f"{text}. Fit it first, and train with warm_start=True on others.", ObjectiveWarning)
 
 
 def own_penalty(

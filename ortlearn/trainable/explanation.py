@@ -12,7 +12,7 @@ from onnx import TensorProto
 from ..exceptions import ConversionError, FallbackWarning, NoTrainableWeightError, WriteBackError
 from ..losses import default_loss
 from ..models import fitted_part, objective_of
-from ..models.capabilities import Bags, capability_of
+from ..models.capabilities import Bags, capability_of, cross_fitting_of
 from ..models.parameters import CONSTANT
 from ..onnx_files.loading import is_onnx_source, read_onnx
 from ..onnx_files.low_rank.adapters import LoRA
@@ -252,7 +252,7 @@ def _objective(trainable: TrainableModel, fitted: Any, X: Any) -> str:
         text = f"{objective.loss} and {objective.penalty}, {how}"
         if X is None and objective.penalty.get_params():
             text += ", its strength for one sample"
-    differs = "" if objective is None or fitted is None else objective.differs
+    differs = "" if objective is None or fitted is None else objective.differs or cross_fitting_of(fitted)
     text += f". Its minimum is another model than that of the fit, as {differs}" if differs else ""
     is_doubtful = fitted is not None and (objective is None or differs)
     return f"minimised by default: {text}{DOUBTFUL if is_doubtful else ''}"

@@ -1,15 +1,20 @@
 """Samples that a model was fitted on prove nothing; objectives that are not those of the fit are checked."""
 
+import warnings
+
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
+from sklearn.compose import make_column_transformer
 from sklearn.datasets import load_diabetes, make_classification, make_friedman1
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.ensemble import (
     AdaBoostClassifier,
     ExtraTreesRegressor,
     GradientBoostingRegressor,
+    StackingRegressor,
     VotingRegressor,
 )
 from sklearn.feature_extraction.text import TfidfVectorizer
@@ -19,8 +24,9 @@ from sklearn.linear_model import LinearRegression, LogisticRegression, Perceptro
 from sklearn.metrics import log_loss
 from sklearn.model_selection import GridSearchCV
 from sklearn.naive_bayes import CategoricalNB, GaussianNB
+from sklearn.neighbors import KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import StandardScaler, TargetEncoder
 from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeRegressor
 
@@ -186,3 +192,32 @@ def test_probabilities_do_not_become_worse():
     new = OrtGradientOptimizer(old, warm_start=True, random_state=0).fit(X[250:500], y[250:500])
     before, after = (log_loss(y[500:], model.predict_proba(X[500:])) for model in (old, new))
     assert after < before + 0.02
+
+
+def noisy_codes():
+    """Return a frame with a column of many codes that say nothing about the labels."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"id": rng.integers(0, 400, 1200).astype(str), "x": rng.normal(size=1200)})
+    return frame, frame.x.to_numpy() + rng.normal(size=1200)
+
+
+STACK = StackingRegressor([("near", KNeighborsRegressor(1)), ("line", Ridge())], final_estimator=Ridge())
+ENCODED = make_pipeline(make_column_transformer((TargetEncoder(), ["id"]), remainder="passthrough"), Ridge())
+
+
+@pytest.mark.filterwarnings("ignore::ortlearn.exceptions.StartKeptWarning")
+@pytest.mark.parametrize("model", [STACK, ENCODED], ids=["stack", "encoder"])
+@pytest.mark.parametrize("start", ["fresh", "fitted", "warm"])
+def test_fits_to_cross_validated_outputs_are_kept(model, start):
+    """Parts that have seen the samples would mislead training, and held-out samples, too."""
+    frame, y = noisy_codes()
+    X = frame if model is ENCODED else frame[["x"]].to_numpy() * [1, 0.5] + [[0.0, 0.0]]
+    own = clone(model).fit(X[:600], y[:600])
+    trainer = OrtGradientOptimizer(model if start == "fresh" else own, warm_start=start == "warm")
+    trainer.set_params(random_state=0).fit(X[:600], y[:600])
+    assert trainer.score(X[600:], y[600:]) > own.score(X[600:], y[600:]) - 0.01
+    named = OrtGradientOptimizer(model, learning_loss="huber", max_iter=2, random_state=0)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        named.fit(X[:600], y[:600])
+    assert any("may overfit: its fit takes cross-validated outputs" in str(w.message) for w in caught)

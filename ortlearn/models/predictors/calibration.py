@@ -6,9 +6,11 @@ from typing import Any
 
 import numpy as np
 from onnx import TensorProto
+from sklearn.frozen import FrozenEstimator
 
 from ...losses import LogLoss, SquaredErrorLoss
 from ..base import ModelDefinition, Objective, Route
+from ..capabilities import CrossFitted
 from ..constraints.base import Constraint
 from ..constraints.sets import Increasing, Rising
 from ..constraints.signs import Positive
@@ -89,6 +91,7 @@ class IsotonicDefinition(ModelDefinition):
 class CalibratedClassifierDefinition(ModelDefinition):
     """CalibratedClassifierCV: the mean of calibrated classifiers."""
 
+    capabilities = (CrossFitted(lambda model: not isinstance(model.estimator, FrozenEstimator)),)
     takes_columns = True
 
     def covers(self, model: Any) -> bool:

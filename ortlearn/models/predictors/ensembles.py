@@ -10,7 +10,7 @@ from onnx import TensorProto
 from ...losses import LogLoss
 from ...penalties import NoPenalty
 from ..base import ModelDefinition, Objective, Route
-from ..capabilities import Bags, ShiftedTables, capability_of
+from ..capabilities import Bags, CrossFitted, ShiftedTables, capability_of
 from ..objectives import common_objective, objective_of, with_scaled_penalty
 from ..scores import (
     Scores,
@@ -211,6 +211,8 @@ class BaggingClassifierDefinition(BaggingDefinition):
 
 class StackingDefinition(MembersDefinition):
     """StackingRegressor and StackingClassifier: a final model on the outputs of the members."""
+
+    capabilities = (CrossFitted(lambda model: model.cv != "prefit", lambda model: model.estimators_),)
 
     def covers(self, model: Any) -> bool:
         return not isinstance(getattr(model, "classes_", None), list)

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from ..base import ModelDefinition
+from ..capabilities import CrossFitted
 from ..categories import category_numbers
 from ..scores import Scores, transformation
 from ..writer import ModelWriter
@@ -82,6 +83,7 @@ class OrdinalEncoderDefinition(_Encoder):
 class TargetEncoderDefinition(_Encoder):
     """TargetEncoder: the mean target of the category, shrunk towards the global mean."""
 
+    capabilities = (CrossFitted(),)
     untrained = ""
 
     def write(self, op: ModelWriter, model: Any, x: Any) -> Scores:
