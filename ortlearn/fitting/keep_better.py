@@ -154,7 +154,11 @@ def _members_have_seen(configuration: Configuration, start: Start, samples: Samp
     if isinstance(source, Pipeline) and len(source.steps) > 1 and cross_fitting_of(source[:-1]):
         steps, data = source[:-1], (samples.X, samples.y)
         codes = [np.asarray(own.transform(samples.X)) for own in (steps, clone(steps).fit(*data))]
-        if codes[0].shape == codes[1].shape and codes[0].dtype.kind == "f" and np.allclose(codes[0], codes[1]):
+        if (
+            codes[0].shape == codes[1].shape
+            and codes[0].dtype.kind == "f"
+            and np.allclose(codes[0], codes[1])
+        ):
             return True
     part = fitted_part(source)
     rule = capability_of(part, CrossFitted)

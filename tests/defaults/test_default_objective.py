@@ -30,6 +30,7 @@ from sklearn.linear_model import (
 )
 from sklearn.metrics import mean_pinball_loss, mean_poisson_deviance
 from sklearn.model_selection import GridSearchCV
+from sklearn.multioutput import MultiOutputClassifier
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsRegressor
 from sklearn.neural_network import MLPClassifier, MLPRegressor
@@ -315,3 +316,12 @@ def test_a_start_that_may_be_kept_is_fitted_on_all_samples(model):
     expected = clone(model).fit(X, y)
     trainer = OrtGradientOptimizer(model, random_state=0).fit(X, y)
     assert trainer.score(X, y) >= expected.score(X, y) - 0.01
+
+
+def test_classifiers_of_several_outputs_reach_the_optimum():
+    X, y = StandardScaler().fit_transform(WINE[0]), WINE[1]
+    Y = np.column_stack([y, y == 1])
+    own = MultiOutputClassifier(LogisticRegression(max_iter=1000)).fit(X, Y)
+    trained = OrtGradientOptimizer(clone(own), random_state=0).fit(X, Y)
+    for expected, found in zip(own.predict_proba(X), trained.predict_proba(X), strict=True):
+        np.testing.assert_allclose(found, expected, atol=5e-3)

@@ -190,6 +190,8 @@ def _log_probabilities(op: ModelWriter, scores: Scores) -> str:
 class MultiOutputClassifierDefinition(MembersDefinition):
     """MultiOutputClassifier: a model for each column of classes."""
 
+    flexible = None
+
     def objective(self, model: Any, total_weight: float) -> Objective | None:
         found = common_objective(model.estimators_, total_weight)
         # for three classes or more, only the log loss is defined for several outputs
