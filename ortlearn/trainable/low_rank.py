@@ -35,6 +35,8 @@ def with_low_rank(model: TrainableModel, adapters: Sequence[Adapter]) -> Trainab
     originals = dict(model.original_names)
     shapes = {tensor.name: tuple(tensor.dims) for tensor in model.model.graph.initializer}
     weights, taken = dict(model.parameters), {*originals.values()}
+    # The training starts from the file: weights that are trained directly keep their values.
+    weights |= {name: replace(weights[name], drawn=False) for name in model.trained}
     for adapter in adapters:
         frozen = weights[adapter.weight]
         weights[adapter.weight] = replace(frozen, learned=False, reason=ADAPTED)

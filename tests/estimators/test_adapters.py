@@ -61,6 +61,15 @@ def set_random_weights(trainer, seed=2):
     return weights
 
 
+def test_weights_without_adapters_start_from_the_file(optimizer, run_onnx):
+    (X, y), file = samples(), network_file("perceptron")
+    options = {"lora": LoRA(2, target="w1"), "weights_to_train": ["w0"], "random_state": 0}
+    trainer = optimizer(file, **options, learning_rate=1e-30, max_iter=1).fit(X, y)
+    np.testing.assert_array_equal(trainer.get_weights()["w0"], initializer_arrays(file)["w0"])
+    separate = trainer.get_trained_onnx(merged=False)
+    np.testing.assert_allclose(output(separate, X, run_onnx), output(file, X, run_onnx), rtol=1e-5, atol=1e-6)
+
+
 @pytest.mark.parametrize("warm_start", [False, True])
 @pytest.mark.parametrize("name", NETWORKS)
 def test_first_prediction_equals_that_of_the_file(name, warm_start, optimizer, run_onnx):
