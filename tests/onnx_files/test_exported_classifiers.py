@@ -53,10 +53,11 @@ def test_one_vs_one():
     np.testing.assert_array_equal(trained.predict(X), fitted.predict(X))
 
 
+@pytest.mark.parametrize("loss", ["auto", "log_loss"])
 @pytest.mark.parametrize("model", [OneVsRestClassifier(LogisticRegression()), RidgeClassifier()])
-def test_multilabel(model):
+def test_multilabel(model, loss):
     fitted, onx = exported(model, LABELS)
-    trained = OrtGradientOptimizer(onx, **NO_STEP).fit(X, LABELS)
+    trained = OrtGradientOptimizer(onx, learning_loss=loss, **NO_STEP).fit(X, LABELS)
     scores = trained._fitted.problem.trainable.scores
     assert (scores.task, scores.link, scores.n_outputs) == ("multilabel", "sigmoid", 3)
     np.testing.assert_array_equal(trained.predict(X), fitted.predict(X))

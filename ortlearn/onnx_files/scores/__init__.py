@@ -35,7 +35,7 @@ def attach_scores(
         scores = regression_scores(view, link)
     elif all(len(view.sample_shape(name)) > 1 for name in floats):
         scores = position_classes(view, weights, label_shape)
-    elif task is None and len(columns) == 2 and columns[0] == columns[1] > 1:
+    elif len(columns) == 2 and columns[0] == columns[1] > 1:
         scores = multilabel_scores(view)  # matrices of labels and of scores
     else:
         scores = classification_scores(view, weights)
