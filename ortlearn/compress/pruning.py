@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..exceptions import ConversionError
 from ..onnx_files.loading import is_onnx_source
-from ..preprocessing.estimator_checks import is_trainer
+from ..preprocessing.estimator_checks import check_trains_one_model, is_trainer
 from .files import File, as_file, check_samples, class_numbers, split_samples
 from .objectives import training_options
 from .results import Compressed, report
@@ -125,7 +125,9 @@ def prune(
         raise ValueError(f"sparsity={sparsity!r} must be at least 0 and below 1.")
     if max_loss is not None and not max_loss >= 0:
         raise ValueError(f"max_loss={max_loss!r} must be 0 or more.")
-    model = model.to_sklearn() if is_trainer(model) else model
+    if is_trainer(model):
+        check_trains_one_model(model)
+        model = model.to_sklearn()
     if not is_onnx_source(model):
         check_is_fitted(model)
     check_samples(X, y, held_out)

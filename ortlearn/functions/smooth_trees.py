@@ -65,7 +65,7 @@ def _with_smooth_sums(model: ModelProto, form: FusedTrees, widths: np.ndarray) -
     if not levels.sizes:
         return model
     features = form.nodes.feature[levels.splits]
-    width = _widths(extract_model(model, [samples]), samples, widths)[features]
+    width = _widths(extract_model(model, [samples]), samples, widths, int(features.max()) + 1)[features]
     thresholds, missing_left = form.nodes.threshold[levels.splits], form.nodes.missing_left[levels.splits]
     used, places = np.unique(features, return_inverse=True)
     leaves = (np.cumsum(form.nodes.is_leaf) - 1)[levels.leaves]
@@ -92,7 +92,7 @@ def _with_smooth_sums(model: ModelProto, form: FusedTrees, widths: np.ndarray) -
     return replace_tensors(model, [form.sums], write)
 
 
-def _widths(steps: ModelProto, samples: str, widths: np.ndarray) -> np.ndarray:
+def _widths(steps: ModelProto, samples: str, widths: np.ndarray, n_read: int) -> np.ndarray:
     """Return the widths of the columns of ``samples``, scaled by steps that only scale features."""
     constants = {tensor.name for tensor in steps.graph.initializer}
     (x, *others), nodes = steps.graph.input, []
@@ -104,11 +104,12 @@ def _widths(steps: ModelProto, samples: str, widths: np.ndarray) -> np.ndarray:
         shifts = node.op_type in ("Add", "Sub")
         nodes.append(helper.make_node("Identity", node.input[:1], node.output) if shifts else node)
     types = value_types(steps)
-    sizes = (types[x.name if scales else samples].shape or (None,))[-1]
-    if widths.ndim and len(widths) != sizes:
+    size = (types[x.name if scales else samples].shape or (None,))[-1]
+    size = size if isinstance(size, int) else max(widths.size, n_read)
+    if widths.ndim and len(widths) != size:
         read = "X has" if scales else "the steps before the trees make"
-        raise ValueError(f"smooth has {len(widths)} widths, but {read} {sizes} columns.")
-    row = np.broadcast_to(widths, (1, sizes))
+        raise ValueError(f"smooth has {len(widths)} widths, but {read} {size} columns.")
+    row = np.broadcast_to(widths, (1, size))
     if not (scales and nodes):
         return row[0]
     dtype = helper.tensor_dtype_to_np_dtype(types[x.name].elem_type)

@@ -36,7 +36,7 @@ from ..onnx_files.opening import open_file
 from ..onnx_files.probed_shapes import with_probed_shapes
 from ..preprocessing.column_reading import check_categories, read_columns
 from ..preprocessing.columns import as_array_like
-from ..preprocessing.estimator_checks import check_is_a_model, is_trainer, last_step
+from ..preprocessing.estimator_checks import check_is_a_model, check_trains_one_model, is_trainer, last_step
 from ..preprocessing.initial_fit import is_fitted, untouched
 from ..preprocessing.missing import accepts_missing
 from ..preprocessing.pipeline_split import split_pipeline
@@ -88,6 +88,7 @@ def open_source(model: Any, X: Any, dtype: Any) -> Source:
     if is_onnx_source(model):
         return _of_file(model, dtype)
     if is_trainer(model):
+        check_trains_one_model(model)
         return _of_trainer(model, X, dtype)
     if isinstance(model, type) or not hasattr(model, "get_params"):
         raise ConversionError(

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..graphs import initializer_arrays
 from ..onnx_files.loading import is_onnx_source, load_onnx
-from ..preprocessing.estimator_checks import is_trainer
+from ..preprocessing.estimator_checks import check_trains_one_model, is_trainer
 from ..trainable.conversion import to_trainable
 
 __all__ = ["WeightChange", "WeightChanges", "weight_changes"]
@@ -120,6 +120,7 @@ def weight_changes(before: Any, after: Any, X: Any = None) -> WeightChanges:
 def _weights(model: Any, X: Any) -> Mapping[str, np.ndarray]:
     """Return the weights of a model by name."""
     if is_trainer(model):
+        check_trains_one_model(model)
         return model.trained_coef_
     if is_onnx_source(model):
         arrays = initializer_arrays(load_onnx(model))

@@ -22,6 +22,15 @@ def is_trainer(estimator: Any) -> bool:
     return hasattr(estimator, "get_trained_onnx")
 
 
+def check_trains_one_model(trainer: Any) -> None:
+    """Raise a TypeError for an estimator of intervals or sets, which calibrates its models."""
+    if not hasattr(trainer, "to_sklearn"):
+        raise TypeError(
+            f"{type(trainer).__name__} calibrates models, and is not one itself: pass a model of its "
+            "attribute estimators_, such as estimators_[0]."
+        )
+
+
 def check_is_a_model(estimator: Any) -> None:
     """Raise a ConversionError for a nested trainer, and for a pipeline that does not end with a model."""
     while isinstance(estimator, Pipeline):

@@ -18,7 +18,7 @@ from ..onnx_files.loading import is_onnx_source, read_onnx
 from ..onnx_files.low_rank.adapters import LoRA
 from ..onnx_files.weight_locations import weight_locations
 from ..preprocessing.columns import count_samples
-from ..preprocessing.estimator_checks import check_is_a_model, is_trainer
+from ..preprocessing.estimator_checks import check_is_a_model, check_trains_one_model, is_trainer
 from ..preprocessing.initial_fit import fit_clone, is_fitted
 from ..quiet import quiet
 from ..runtime.errors import runtime_errors
@@ -278,6 +278,7 @@ def _model_of(source: Any) -> Any:
     if is_onnx_source(source):
         return source
     if is_trainer(source):
+        check_trains_one_model(source)
         with suppress(WriteBackError):  # an ONNX model, or one that cannot store the trained weights
             return source.to_sklearn() if is_fitted(source) else _model_of(source.estimator)
         return source.onnx_

@@ -6,6 +6,7 @@ import pandas as pd
 import pytest
 from scipy.sparse import dok_matrix
 from sklearn import config_context
+from sklearn.base import clone
 from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.pipeline import make_pipeline
@@ -13,6 +14,10 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
 from ortlearn import OrtIntervalRegressor, OrtSetClassifier
+from ortlearn.compress import prune
+from ortlearn.conversion import explain
+from ortlearn.functions import differentiable
+from ortlearn.inspection import input_gradient, weight_changes
 from tests.intervals.test_interval_regressor import X_NEW, X, Y, inside
 
 WEIGHTS = "a repeated sample may be a calibration sample, which a weight is not"
@@ -99,3 +104,21 @@ def test_files_of_models_in_float64(model):
     (lower,) = session.run(["lower"], {session.get_inputs()[0].name: new})
     expected = trained.predict_interval(new)[1][:, 0, 0]
     np.testing.assert_allclose(lower, expected, rtol=1e-5, atol=1e-5 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda estimator: type(estimator).__name__)
+@pytest.mark.parametrize(
+    "function",
+    [
+        differentiable,
+        explain,
+        lambda model: prune(model, X, Y > 0, sparsity=0.5),
+        lambda model: input_gradient(model, X[:2]),
+        lambda model: weight_changes(model, model),
+    ],
+)
+def test_functions_of_models_take_a_model_inside(estimator, function):
+    fitted = clone(estimator).fit(X, Y > 0)
+    with pytest.raises(TypeError, match=r"attribute estimators_, such as estimators_\[0\]"):
+        function(fitted)
+    explain(fitted.estimators_[0])
