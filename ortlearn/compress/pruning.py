@@ -127,11 +127,12 @@ def prune(
         raise ValueError(f"max_loss={max_loss!r} must be 0 or more.")
     if is_trainer(model):
         check_trains_one_model(model)
-        model = model.to_sklearn()
     if not is_onnx_source(model):
         check_is_fitted(model)
     check_samples(X, y, held_out)
     y, held_out = class_numbers(model, X, y, held_out)
+    if is_trainer(model):
+        model = model.get_trained_onnx() if is_onnx_source(model.estimator) else model.to_sklearn()
     last, put_back = _inside(model)
     shrink, size, parts = _kind(last, leaves)
     known = unseen_by_members(last, _samples_inside(model, X, y)[0])

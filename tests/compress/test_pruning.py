@@ -17,6 +17,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
+from ortlearn import OrtGradientOptimizer
 from ortlearn.compress import distill, prune, quantize
 from ortlearn.compress.channels import find_channels, without_channels
 from ortlearn.compress.files import as_file
@@ -210,6 +211,22 @@ def test_channels_without_effect_change_nothing():
     assert shapes["k"] == (1, 4, 1, 1) and shapes["w3"] == (64, 2) and shapes["w4"] == (10, 2)
     expected, found = (run_graph(one, {"image": images}) for one in (model, small))
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+
+
+def test_a_trained_file_is_pruned():
+    names = np.array(["a", "b"])[(y > 4).astype(int)]
+    model = parser.parse_model(
+        """<ir_version: 8, opset_import: ["": 18]> g (float[N,64] x) => (float[N,2] s)
+        { a = Gemm (x, w, b) h = Relu (a) s = Gemm (h, v, c) }"""
+    )
+    rng, shapes = np.random.default_rng(0), {"w": (64, 12), "b": (12,), "v": (12, 2), "c": (2,)}
+    arrays = {name: rng.normal(size=shape).astype(np.float32) / 8 for name, shape in shapes.items()}
+    model.graph.initializer.extend(numpy_helper.from_array(array, name) for name, array in arrays.items())
+    trained = OrtGradientOptimizer(model, learning_loss="log_loss", random_state=0, max_iter=50)
+    trained.fit(X / 16, names)
+    found = prune(trained, X / 16, names, sparsity=0.5, steps=1, max_iter=2)
+    assert found.model is None and found.scores["accuracy"]["old"]["value"] > 0.8
+    assert initializer_arrays(found.onnx)["w"].shape == (64, 6)
 
 
 @pytest.mark.slow
