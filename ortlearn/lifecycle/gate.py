@@ -21,8 +21,8 @@ __all__ = ["Gate", "Verdict"]
 LOSSES = ("log_loss", "brier", "mae", "rmse")
 #: Metric by default, by task.
 DEFAULTS = {"classification": "accuracy", "regression": "r2"}
-#: Fewest samples of a group that can refuse a model.
-FEWEST_SAMPLES = 10
+#: Fewest samples of a group that can refuse a model, and fewest held-out ones whose interval shows a gain.
+FEWEST_SAMPLES, FEWEST_HELD_OUT = 10, 20
 #: Calls whose median is the latency.
 CALLS = 5
 
@@ -39,7 +39,7 @@ class Gate:
         values are better, such as scikit-learn's. Accuracy or R2 by default.
     minimum_gain : float, default=0.0
         Smallest gain of the metric, in its units (of a loss, the decrease). Besides, the bootstrap interval
-        of the gain must be above zero.
+        of the gain must be above zero, from 20 held-out samples or more.
     largest_loss : float, default=0.05
         Most that the metric of a group of samples may become worse.
     max_bytes : int, default=None
@@ -103,7 +103,10 @@ class Gate:
         gain, interval = sign * scores[name]["difference"]["value"], scores[name]["difference"]["interval"]
         low = None if interval is None else min(sign * bound for bound in interval)
         reasons = []
-        if not gain >= self.minimum_gain or low is None or low <= 0:
+        if len(held_out) < FEWEST_HELD_OUT:
+            few = f"{len(held_out)} held-out samples are too few to show a gain"
+            reasons.append(f"{few}: {FEWEST_HELD_OUT} are needed")
+        elif not gain >= self.minimum_gain or low is None or low <= 0:
             shown = "unknown" if low is None else f"{low:+.4g}"
             reasons.append(
                 f"the gain of {name} on {len(held_out)} held-out samples is {gain:+.4g} (interval from "

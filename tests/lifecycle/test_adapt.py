@@ -277,3 +277,12 @@ def test_models_without_weights_are_fitted_again():
     assert (found.outcome, sorted(found.losses)) == ("promoted", ["keep", "refit"])
     with pytest.raises(ValueError, match="no weight to train"):
         adapt(old, (X, y > 0), candidates=["warm_start"])
+
+
+def test_few_held_out_samples_promote_nothing():
+    model, new = Ridge().fit(*numbers(0)), numbers(1, slope=-3.0)
+    for n_samples, outcome in ((1, "kept"), (19, "kept"), (20, "promoted")):
+        found = adapt(model, new, held_out=numbers(2, n_samples, -3.0), candidates=["refit"])
+        assert found.outcome == outcome
+        few = [f"{n_samples} held-out samples are too few to show a gain: 20 are needed"]
+        assert found.reasons == (few if outcome == "kept" else [])
