@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..evaluation.bootstrap import Bootstrap
+from ..evaluation.bootstrap import MOST, Bootstrap
 from ..evaluation.data_files import Table
 from ..evaluation.metrics import Metrics, model_metrics
 from ..evaluation.predictions import Model, Predictions
@@ -69,7 +69,10 @@ class Gate:
             value = getattr(self, name)
             if value is not None and not value > 0:
                 raise ValueError(f"{name}={value!r} must be positive.")
-        Bootstrap(self.resamples, self.level)
+        if not 0 < self.level < 1:
+            raise ValueError(f"level={self.level!r} must be between 0 and 1.")
+        if not 2 <= self.resamples <= MOST:
+            raise ValueError(f"resamples={self.resamples!r} must be between 2 and {MOST}.")
 
     def judged(self, old: Model, new: Model, held_out: Table, size: int | None, seed: int) -> Verdict:
         """Return the verdict on a model, by samples that neither model was trained on.

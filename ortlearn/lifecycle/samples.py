@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.utils import check_consistent_length
 
 from ..evaluation.data_files import Table
@@ -56,16 +57,20 @@ def as_table(samples: Any, model: Model, by: str | None, what: str) -> Table:
         raise TypeError(f"{what} must be (X, y) or (X, y, sample_weight), not {type(samples).__name__}.")
     X, y, weights = (*samples, None)[:3]
     check_consistent_length(X, y, weights)
+    labels = None if y is None else np.asarray(y)
+    if labels is not None and labels.ndim != 1:
+        raise ValueError(f"y of {what} must have one label for each sample, and has shape {np.shape(y)}.")
     frame = _frame(X, model, what)
     if len(frame) == 0:
         raise ValueError(f"{what} has no sample.")
     groups = None
     if by is not None:
+        if not isinstance(by, str):
+            raise TypeError(f"by must be the name of a column of X, not {type(by).__name__}.")
         if by not in frame.columns:
             raise ValueError(f"{what} has no column {by!r} to compare by, but {list(frame.columns)[:12]}.")
         values = frame[by]
         groups = np.where(values.isna(), "(missing)", values.astype(str).to_numpy(object))
-    labels = None if y is None else np.asarray(y)
     return Table(what, frame, labels, None if weights is None else np.asarray(weights, float), groups)
 
 
@@ -77,6 +82,8 @@ def _frame(X: Any, model: Model, what: str) -> Any:
         X = X.to_pandas()
     if isinstance(X, pd.DataFrame):
         return X.set_axis([str(name) for name in X.columns], axis=1).reset_index(drop=True)
+    if issparse(X):
+        raise TypeError(f"X of {what} is sparse, and must be an array or a frame: pass X.toarray().")
     array = np.asarray(X)
     if array.ndim != 2:
         raise ValueError(f"X of {what} must have two dimensions, and has shape {array.shape}.")

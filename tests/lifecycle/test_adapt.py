@@ -5,6 +5,7 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.sparse import csr_array
 from sklearn.ensemble import RandomForestRegressor
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.metrics import balanced_accuracy_score
@@ -214,6 +215,9 @@ def test_card_escapes_names(classifier):
         ({"new": (month(1)[0].drop(columns="age"), month(1)[1])}, "lacks columns that the model takes"),
         ({"by": "country"}, "no column 'country' to compare by"),
         ({"held_out": 1.5}, "must be a share between 0 and 1"),
+        ({"new": (csr_array(np.eye(30)), np.arange(30))}, r"X of new is sparse, .*: pass X.toarray\(\)"),
+        ({"new": (month(1)[0], np.eye(240))}, r"one label for each sample, and has shape \(240, 240\)"),
+        ({"by": month(1)[0]["town"].to_numpy()}, "by must be the name of a column of X, not ndarray"),
         ({"level": 0.0}, "level=0.0 must be between 0 and 1"),
         ({"candidates": ["retrain"]}, "must be some of"),
         ({"candidates": []}, "at least one"),
@@ -235,10 +239,11 @@ def test_wrong_arguments(classifier, arguments, message):
         {"max_bytes": 0},
         {"max_latency": -1},
         {"level": 2},
+        {"resamples": 1},
     ],
 )
 def test_wrong_gates(wrong):
-    with pytest.raises(ValueError, match="must be"):
+    with pytest.raises(ValueError, match=f"^{next(iter(wrong))}=.* must be"):
         Gate(**wrong)
 
 
