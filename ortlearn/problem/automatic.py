@@ -204,10 +204,13 @@ def warn_of_ignored_parameters(configuration: Configuration, source: Any) -> Non
     part = fitted_part(source)
     definition = find_definition(part)
     own = part.get_params(deep=False)
-    names = [] if definition is None else [name for name in definition.not_in_objective if name in own]
+    found = objective_of(source, 1.0) if configuration.penalty is None else None
+    ignored = () if definition is None else definition.not_in_objective
+    if found is None and configuration.penalty is None and not is_flexible(source):
+        ignored = ("alpha", "C", "power")  # of linear models without an objective
+    names = [name for name in ignored if name in own]
     if configuration.class_weight == "auto" and own_class_weight(part) != getattr(part, "class_weight", None):
         names.append("class_weight")
-    found = objective_of(source, 1.0) if configuration.penalty is None else None
     if found is not None and found.approximate:
         text = f"The penalty of {type(part).__name__} is an approximation in training: {found.approximate}."
         warn_user(text, ObjectiveWarning)

@@ -213,6 +213,22 @@ def test_one_warning_names_all_ignored_parameters():
         OrtGradientOptimizer(forest, max_iter=1, learning_rate=1e-9, keep_better=False).fit(X, y)
 
 
+@pytest.mark.parametrize(
+    ("model", "ignored"),
+    [
+        (TweedieRegressor(power=1, link="identity", alpha=0.1, max_iter=1000), "alpha=0.1, power=1"),
+        (Ridge(alpha=[1, 2]), r"alpha=\[1, 2\]"),
+    ],
+)
+def test_parameters_of_linear_models_without_an_objective_are_named(model, ignored):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 3))
+    y = rng.poisson(3 + np.abs(X[:, 0]))
+    y = np.column_stack([y, y]) if isinstance(model, Ridge) else y
+    with pytest.warns(ObjectiveWarning, match=f": training ignores {ignored}, since"):
+        OrtGradientOptimizer(model, random_state=0).fit(X, y)
+
+
 def test_warning_for_an_approximate_penalty():
     X, y = DIABETES
     model = HistGradientBoostingRegressor(l2_regularization=2.0, max_iter=5, random_state=0).fit(X, y)
@@ -305,6 +321,7 @@ KEPT = {
 }
 
 
+@pytest.mark.filterwarnings("ignore::ortlearn.exceptions.ObjectiveWarning")
 @pytest.mark.parametrize("model", KEPT.values(), ids=KEPT.keys())
 def test_a_start_that_may_be_kept_is_fitted_on_all_samples(model):
     rng = np.random.default_rng(0)
