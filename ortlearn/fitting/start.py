@@ -21,6 +21,7 @@ from ..problem.automatic import automatic_batch_size, warn_of_ignored_parameters
 from ..problem.boosted_stages import is_grown
 from ..problem.configuration import Configuration
 from ..problem.input_validation import InputFeatures, as_column, matrix_of, read_before_fit, read_samples
+from ..problem.label_scales import warn_of_scales
 from ..problem.objective_weights import data_of, read_data
 from ..problem.problem import Problem
 from ..problem.samples import Samples, check_lengths
@@ -171,6 +172,7 @@ def new_start(
         precise, values = faithful(configuration, problem, samples, features, values)
         if precise is not problem:
             problem, data = with_objective(precise, values)
+    warn_of_scales(problem, data)
     if expected is not None:
         expected.check_known(problem.targets.classes, "the model")
     own_fit = bool(problem.doubt) and configuration.is_default and not stream and whole is None

@@ -5,6 +5,7 @@ import warnings
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.compose import TransformedTargetRegressor
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_wine
 from sklearn.ensemble import HistGradientBoostingRegressor, RandomForestClassifier, RandomForestRegressor
 from sklearn.linear_model import (
@@ -28,7 +29,7 @@ from sklearn.linear_model import (
     SGDRegressor,
     TweedieRegressor,
 )
-from sklearn.metrics import mean_pinball_loss, mean_poisson_deviance
+from sklearn.metrics import mean_pinball_loss, mean_poisson_deviance, r2_score
 from sklearn.model_selection import GridSearchCV
 from sklearn.multioutput import MultiOutputClassifier
 from sklearn.naive_bayes import GaussianNB
@@ -342,3 +343,23 @@ def test_classifiers_of_several_outputs_reach_the_optimum():
     trained = OrtGradientOptimizer(clone(own), random_state=0).fit(X, Y)
     for expected, found in zip(own.predict_proba(X), trained.predict_proba(X), strict=True):
         np.testing.assert_allclose(found, expected, atol=5e-3)
+
+
+def test_networks_tell_of_outputs_of_other_scales():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 3))
+    y = X @ [1.0, 2.0, 0.0] + 0.1 * rng.normal(size=200)
+    y = np.column_stack([y, 1e4 * y, np.full(200, 0.1)])
+    network = MLPRegressor(hidden_layer_sizes=(4,), random_state=0)
+
+    def trained(model, y):
+        return OrtGradientOptimizer(model, random_state=0).fit(X, y)
+
+    with pytest.warns(ObjectiveWarning, match=r"y\[:, 0\] has .* of 2.*, y\[:, 1\] of 2.*e\+04: .* smaller"):
+        trained(network, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ObjectiveWarning)
+        trained(network, y / [1, 1e3, 1])
+        trained(Ridge(), y)
+        scaled = trained(TransformedTargetRegressor(network, transformer=StandardScaler()), y)
+    assert r2_score(y[:, :2], scaled.predict(X)[:, :2], multioutput="raw_values").min() > 0.95
