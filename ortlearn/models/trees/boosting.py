@@ -75,17 +75,17 @@ MOST_ROUNDS = 2.0
 class GrowingRounds(GrowingEnsemble):
     """Boosting, which has the rounds of both fits afterwards; its parameters stay those of one fit."""
 
-    limit: str  # name of the parameter with the largest number of rounds
+    rounds: str  # name of the parameter with the largest number of rounds
 
     def shares(self, model: Any) -> tuple[float, ...]:
-        too_large = self.n_trees(model) > MOST_ROUNDS * getattr(model, self.limit)
+        too_large = self.n_trees(model) > MOST_ROUNDS * getattr(model, self.rounds)
         return (1.0,) if too_large else super().shares(model)
 
 
 class GrowingBoosting(GrowingRounds):
     """Rounds of trees, and initial scores that are constant or zero."""
 
-    limit = "n_estimators"
+    rounds = "n_estimators"
 
     def grows(self, model: Any) -> bool:
         return model.loss != "exponential" and (model.init_ == "zero" or _starts_from_constants(model))
@@ -112,7 +112,7 @@ class GrowingBoosting(GrowingRounds):
 class GrowingHistogramBoosting(GrowingRounds):
     """Rounds of predictors and a constant; codes of categories would differ between fits."""
 
-    limit = "max_iter"
+    rounds = "max_iter"
 
     def grows(self, model: Any) -> bool:
         return not np.any(model.is_categorical_)
