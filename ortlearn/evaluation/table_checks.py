@@ -116,7 +116,8 @@ def refused_values(name: str, frame: Any, error: str) -> ValueError | None:
             return ValueError(f"{name} has infinite values in the columns {columns}: correct them.")
     texts = text_columns(frame)
     if texts and any(text in error for text in ABOUT_TEXTS):
-        return texts_for_numbers(name, frame, texts)
+        named = [each for each in texts if any(repr(value) in error for value in frame[each].unique())]
+        return texts_for_numbers(name, frame, named or texts)
     return None
 
 

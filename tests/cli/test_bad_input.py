@@ -66,6 +66,14 @@ def test_arguments(run, command, arguments, text):
     assert text in run(command, *arguments, *(OUT if command == "train" else ())).error
 
 
+def test_column_of_a_bad_number_is_named(run, tmp_path):
+    houses = pd.read_parquet("houses.parquet").astype({"size m2": object})
+    houses.loc[3, "size m2"] = "9O.5"
+    houses.to_csv(tmp_path / "bad.csv", index=False)
+    error = run("evaluate", "houses.skops", tmp_path / "bad.csv", "--label", "price").error
+    assert "takes numbers, in the columns ['size m2'] (such as '9O.5')" in error
+
+
 @pytest.mark.parametrize(
     "arguments, text",
     [
