@@ -196,10 +196,7 @@ def explain(
             raise ConversionError(f"{type(source).__name__} is not fitted: fit it first, or pass X (and y).")
         source = fit_clone(source, X, y)
     elif not is_onnx_source(source) and X is None and not hasattr(source, "n_features_in_"):
-        raise ConversionError(
-            f"X is required, as {type(source).__name__} does not store the types of the columns: call "
-            "explain(model, X)."
-        )
+        raise _without_samples(source)
     try:
         with quiet(FallbackWarning):  # the table contains the reason
             trainable = to_trainable(
@@ -209,10 +206,22 @@ def explain(
         return Explanation(list(error.facts), str(error).partition("\n")[0], quantised=_quantised(source))
     except ConversionError as error:
         return Explanation(untrainable_steps(source), str(error))
+    except ValueError as error:
+        if X is None:  # the model reads text
+            raise _without_samples(source) from error
+        raise
     fitted = None if is_onnx_source(source) else source
     execution = _execution(estimator_or_onnx)
     lines = filter(None, (_objective(trainable, fitted, X), _samples(trainable, fitted)))
     return Explanation(explained_rows(trainable, fitted), "", "\n".join(lines), execution, _quantised(source))
+
+
+def _without_samples(source: Any) -> ConversionError:
+    """Return the error for a model whose conversion needs samples."""
+    return ConversionError(
+        f"X is required, as {type(source).__name__} does not store the types of the columns: call "
+        "explain(model, X), or 'ortlearn explain MODEL DATA'."
+    )
 
 
 def _quantised(source: Any) -> str:

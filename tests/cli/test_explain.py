@@ -87,3 +87,8 @@ def test_unfitted_model_needs_data(run, tmp_path):
     done = run("explain", tmp_path / "ridge.skops", tmp_path / "data.csv", "--label", "y")
     assert done.status == 0 and "coef_" in done.out
     assert "DATA, which is missing" in run("explain", tmp_path / "ridge.skops", "--label", "y").error
+
+
+def test_model_that_reads_text_needs_data(run):
+    assert "or 'ortlearn explain MODEL DATA'" in run("explain", "houses.skops").error
+    assert "coef_" in run("explain", "houses.skops", "houses.parquet", "--label", "price").out
