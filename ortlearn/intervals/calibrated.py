@@ -94,11 +94,17 @@ class CalibratedMethods:
         check_is_fitted(self)
         return self._fitted
 
-    def _predicted(self, X: Any, groups: Any = None, coverage: Any = ()) -> list[dict[str, np.ndarray]]:
+    def _predicted(
+        self, X: Any, groups: Any = None, coverage: Any = (), needs_groups: bool = True
+    ) -> list[dict[str, np.ndarray]]:
         """Return the outputs of the graph for the usual coverage, then for each given one."""
         given = [coverage] if coverage is None or isinstance(coverage, Real) else coverage
         wanted = [None if value is None else checked_coverage(value) for value in given]
         model, X = self._model(), as_array_like(X)
+        if needs_groups and groups is None and model.calibrated.groups:
+            raise ValueError(
+                f"fit had groups, such as {model.calibrated.groups[0]!r}: pass groups of X, too."
+            )
         rows, outputs = self._rows(groups, count_samples(X)), model.outputs(X)
         found = [model.evaluate(X, model.constants(value), rows, outputs) for value in (None, *wanted)]
         return [{name: as_floats_of(X, array) for name, array in part.items()} for part in found]

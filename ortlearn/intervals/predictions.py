@@ -29,14 +29,14 @@ class IntervalPredictions(CalibratedMethods):
         X : array-like of shape (n_samples, n_features)
             Features.
         groups : array-like of shape (n_samples,), default=None
-            Groups of the samples.
+            Groups of the samples. Without them, as in ``score``, medians are those of all samples.
 
         Returns
         -------
         ndarray of shape (n_samples,)
             Predictions, the output ``prediction`` of the file.
         """
-        return self._predicted(X, groups)[0]["prediction"]
+        return self._predicted(X, groups, needs_groups=False)[0]["prediction"]
 
     def predict_interval(self, X: Any, coverage: Levels = None, groups: Any = None) -> Pair:
         """Predict, with intervals.
@@ -48,7 +48,8 @@ class IntervalPredictions(CalibratedMethods):
         coverage : float or sequence of float, default=None
             Coverages of the intervals, that of ``fit`` by default.
         groups : array-like of shape (n_samples,), default=None
-            Groups of the samples; those that ``fit`` has not seen get the intervals of all samples.
+            Groups of the samples, required if ``fit`` had groups; those that it has not seen get the
+            intervals of all samples.
 
         Returns
         -------
@@ -60,7 +61,7 @@ class IntervalPredictions(CalibratedMethods):
         Raises
         ------
         ValueError
-            If the calibration samples are too few for a coverage.
+            If the calibration samples are too few for a coverage, or groups are missing.
         """
         usual, *found = self._predicted(X, groups, coverage)
         ends = [np.stack([part["lower"], part["upper"]], axis=1) for part in found]
@@ -76,7 +77,7 @@ class IntervalPredictions(CalibratedMethods):
         levels : float or sequence of float, default=None
             Levels, by default those of ``levels_``; others are interpolated between them.
         groups : array-like of shape (n_samples,), default=None
-            Groups of the samples.
+            Groups of the samples, required if ``fit`` had groups.
 
         Returns
         -------
@@ -86,7 +87,7 @@ class IntervalPredictions(CalibratedMethods):
         Raises
         ------
         ValueError
-            If a level is outside of ``levels_``.
+            If a level is outside of ``levels_``, or groups are missing.
         """
         known, found = self._model().levels, self._predicted(X, groups)[0]["quantiles"]
         if levels is None:
@@ -166,7 +167,8 @@ class SetPredictions(CalibratedMethods):
         coverage : float or sequence of float, default=None
             Coverages of the sets, that of ``fit`` by default.
         groups : array-like of shape (n_samples,), default=None
-            Groups of the samples; those that ``fit`` has not seen get the sets of all samples.
+            Groups of the samples, required if ``fit`` had groups; those that it has not seen get the sets of
+            all samples.
 
         Returns
         -------
@@ -178,7 +180,7 @@ class SetPredictions(CalibratedMethods):
         Raises
         ------
         ValueError
-            If the calibration samples are too few for a coverage.
+            If the calibration samples are too few for a coverage, or groups are missing.
         """
         sets = [part["set"] for part in self._predicted(X, groups, coverage)[1:]]
         return self.predict(X), np.stack(sets, axis=2)

@@ -131,11 +131,15 @@ def test_groups_have_their_own_constants():
     for name in ("wide", "narrow"):
         assert abs(inside(intervals[new == name], y_new[new == name]).mean() - 0.9) < 0.08
     assert trained.groups_ == ["narrow", "wide"]
+    for predict in (trained.predict_interval, trained.predict_quantiles):
+        with pytest.raises(ValueError, match="pass groups of X, too"):
+            predict(X_NEW)
+    assert trained.predict(X_NEW).shape == Y_NEW.shape
     model = trained.get_trained_onnx()
     assert [value.name for value in model.graph.input] == ["X", "group"]
     found = run_file(model, X_NEW.astype(np.float32), group=np.where(new == "wide", "wide", "unknown"))
     np.testing.assert_allclose(found["lower"][new == "wide"], intervals[new == "wide", 0, 0], rtol=1e-4)
-    other = trained.predict_interval(X_NEW)[1]
+    other = trained.predict_interval(X_NEW, groups=np.full(len(X_NEW), "unknown"))[1]
     np.testing.assert_allclose(found["upper"][new != "wide"], other[new != "wide", 1, 0], rtol=1e-4)
 
 

@@ -89,8 +89,12 @@ def test_scorers_take_pipelines_and_groups():
         expected.append(-interval_score(Y[test], ends))
     assert search.best_score_ == pytest.approx(np.mean(expected))
     for name in ("pinball", "crps", "coverage"):
-        plain, by_group = (IntervalScorer(name)(search.best_estimator_, X, Y, g) for g in (None, groups))
-        assert plain != by_group
+        other, by_group = (
+            IntervalScorer(name)(search.best_estimator_, X, Y, g) for g in (groups[::-1], groups)
+        )
+        assert other != by_group
+        with pytest.raises(ValueError, match="fit had groups, such as 'noisy': pass groups of X, too"):
+            IntervalScorer(name)(search.best_estimator_, X, Y)
 
 
 @pytest.mark.parametrize(

@@ -126,6 +126,8 @@ def test_groups_streams_and_recalibration():
     trained = OrtSetClassifier(ESTIMATORS[0], calibration=300, random_state=0).fit(X, Y, groups=groups)
     assert trained.groups_ == [1, 2]
     new = np.where(X_NEW[:, 3] > 0, 1, 2)
+    with pytest.raises(ValueError, match="fit had groups, such as 1: pass groups of X, too"):
+        trained.predict_set(X_NEW)
     sets = trained.predict_set(X_NEW, groups=new)[1]
     found = run_file(trained.get_trained_onnx(), X_NEW.astype(np.float32), group=new)
     np.testing.assert_array_equal(found["set"], sets[:, :, 0])
