@@ -103,3 +103,12 @@ def test_loop_that_changes_a_shape():
     text = LOOP.replace("=> (double y) {", "=> (double y) <double[3] s = {1.0, 2.0, 3.0}> {")
     model = parser.parse_model(text % "co = Identity(ci) next = Concat<axis=0>(v, v)")
     assert value_types(infer_types(model), infer=False)["z"].shape is None
+
+
+def test_loop_with_branches_of_other_sizes():
+    text = LOOP.replace("=> (double y) {", "=> (double y) <double[3] s = {1.0, 2.0, 3.0}> {")
+    branches = """co = Identity(ci) next = If (ci) <
+        then_branch = t () => (double[M,3] a) { a = Tanh(v) },
+        else_branch = e () => (double[M,3] b) { b = Sigmoid(v) }>"""
+    model = parser.parse_model(text % branches)
+    assert value_types(infer_types(model), infer=False)["z"].shape == ("N", 3)

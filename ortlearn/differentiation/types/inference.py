@@ -18,6 +18,7 @@ from ...graphs import (
     value_types,
 )
 from ...graphs.editing import with_fields
+from ...graphs.nodes import all_nodes
 from .dimensions import broadcast_shapes
 from .einsum_terms import squeeze_operands
 from .fused_types import HIDDEN, OTHER_TYPES
@@ -154,6 +155,11 @@ def infer_body(
     del typed.value_info[:]
     for value in typed.output:
         value.CopyFrom(make_value_info(value.name, None))
+    for branch in (branch for node in all_nodes(typed) for branch in subgraphs(node)):
+        for value in (*branch.value_info, *branch.output):
+            for size in value.type.tensor_type.shape.dim:
+                if size.dim_param:  # a name in the file, other than that of the inputs
+                    size.Clear()
     imports = [helper.make_opsetid(domain, version) for domain, version in opsets.items()]
     model = helper.make_model(typed, opset_imports=imports)
     return infer_types(model).graph
