@@ -64,6 +64,8 @@ class ScoreGraph:
                 "Answers of this model cannot be trained on: it must be a classifier with one "
                 "label per sample, or a regressor."
             )
+        if scores.dtype != np.float32:
+            raise ConversionError(f"The model computes in {scores.dtype}, and is trained here in float32.")
         model = restored_names(trainable.objective_graph(), trainable.original_names)
         return cls(model, scores.score, scores.link, scores.n_outputs, scores.classes)
 

@@ -19,6 +19,7 @@ from ..graphs.name_patterns import matches_pattern
 from ..graphs.view import GraphView
 from ..onnx_files.interface import with_interface
 from ..onnx_files.loading import load_onnx
+from ..onnx_files.weight_locations import HALVES
 from ..runtime.deployment import deployed_session
 from ..trainable.conversion import to_trainable
 from .files import PART, File
@@ -38,6 +39,10 @@ class Quantiser:
 
     def __init__(self, file: ModelProto, X: Any, y: Any, seed: int, int4: bool = False) -> None:
         self.file, self.X, self.y, self.seed = file, X, y, seed
+        if any(v.type.tensor_type.elem_type in HALVES for v in (*file.graph.input, *file.graph.output)):
+            raise ConversionError(
+                "The model takes or returns float16, which layers of integers do not: export it with float32."
+            )
         self.kept = ""  # why the last file is calibrated only, though it was trained
         self.model = _with_int4(load_onnx(file)) if int4 else load_onnx(file)
         self.view = GraphView(self.model)

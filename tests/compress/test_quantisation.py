@@ -181,6 +181,26 @@ def test_no_layer():
         quantize(model, X[:200], y[:200])
 
 
+@pytest.mark.parametrize(
+    "kind, message, call",
+    [
+        ("float16", "takes or returns float16", quantize),
+        ("double", "its weight is not float32", quantize),
+        ("double", "computes in float64", partial(prune, sparsity=0.5)),
+        ("double", "computes in float64", lambda file, X, y: distill(file, file, X, y)),
+    ],
+)
+def test_files_of_other_types(kind, message, call):
+    model = parser.parse_model(
+        f"""<ir_version: 8, opset_import: ["": 18]> g ({kind}[N,2] x) => ({kind}[N,1] y)
+        <{kind}[2,3] w = {{1, 2, 3, 4, 5, 6}}, {kind}[3,1] v = {{1, 2, 3}}>
+        {{ a = MatMul (x, w) h = Tanh (a) y = MatMul (h, v) }}"""
+    )
+    samples = np.ones((50, 2), np.float16 if kind == "float16" else np.float64)
+    with pytest.raises(ConversionError, match=message):
+        call(model, samples, np.zeros(50))
+
+
 def test_bad_input(network):
     with pytest.raises(NotFittedError, match="not fitted yet"):
         quantize(MLPClassifier(), X, y)
