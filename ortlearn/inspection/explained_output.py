@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..functions import DifferentiableFunction, differentiable
+from ..trainable.conversion import source_task
 
 __all__ = ["columns_of_output", "explained_function", "explained_method", "selection"]
 
@@ -18,7 +19,7 @@ def explained_method(estimator: Any, method: str) -> str:
     if method != "auto":
         return method
     if not hasattr(estimator, "get_params"):  # an ONNX file
-        return "predict"
+        return "predict_proba" if source_task(estimator) == "classification" else "predict"
     is_labelled = hasattr(estimator, "classes_") or hasattr(estimator, "decision_function")
     names = ORDER if is_labelled else ("predict", *ORDER[3:])
     return next(name for name in names if hasattr(estimator, name))

@@ -18,6 +18,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 from sklearn.tree import DecisionTreeRegressor
 
+from ortlearn.conversion import sklearn_to_onnx
 from ortlearn.exceptions import GradientError, GradientWarning
 from ortlearn.functions import differentiable
 from ortlearn.inspection import (
@@ -45,6 +46,14 @@ def test_gradients_of_the_predicted_class():
     np.testing.assert_allclose(input_gradient(model, P, output=2), jacobian[:, 2], rtol=1e-9)
     decision = input_gradient(model, P, output=1, method="decision_function")
     np.testing.assert_allclose(decision, np.tile(w[1], (6, 1)), rtol=1e-9)
+
+
+@pytest.mark.parametrize("function", [input_gradient, smooth_gradient])
+def test_files_of_classifiers_explain_the_predicted_class(function):
+    model = LogisticRegression().fit(X, CLASSES)
+    options = {} if function is input_gradient else {"random_state": 0}
+    found = function(sklearn_to_onnx(model), P.astype(np.float32), **options)
+    np.testing.assert_allclose(found, function(model, P, **options), rtol=1e-3, atol=1e-5)
 
 
 def test_smoothed_gradients_of_a_square():
