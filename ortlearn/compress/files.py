@@ -19,6 +19,7 @@ from ..evaluation.predictions import Predictions
 from ..onnx_files.loading import is_onnx_source, load_onnx, read_onnx
 from ..preprocessing.column_reading import read_columns
 from ..preprocessing.estimator_checks import is_trainer
+from ..preprocessing.missing import has_missing_operators
 from ..runtime.deployment import deployed_session
 from ..runtime.errors import runtime_errors
 from ..targets.encoding import check_labels
@@ -35,8 +36,6 @@ CHUNK, PART = 1000, 100
 SHOWN = ("accuracy", "r2", "log_loss", "rmse")
 #: Rounds of calls whose median is the latency, and seconds after which three are enough.
 ROUNDS, ENOUGH = 15, 0.5
-#: Operators that take NaN.
-TAKING_GAPS = ("Imputer", "IsNaN", "TreeEnsemble", "TreeEnsembleClassifier", "TreeEnsembleRegressor")
 
 Samples = tuple[Any, Any]
 
@@ -61,7 +60,7 @@ class File:
     def feeds(self, X: Any) -> dict[str, np.ndarray]:
         """Return an array for each input; infinity, and NaN that no operator takes, are errors."""
         found = read_columns(X, self.reader.schema)
-        takes_gaps = any(node.op_type in TAKING_GAPS for node in self.model.graph.node)
+        takes_gaps = has_missing_operators(self.model)
         for array in found.values():
             if array.dtype.kind == "f":
                 assert_all_finite(array, allow_nan=takes_gaps, input_name="X")

@@ -4,6 +4,7 @@ from collections.abc import Hashable, Set
 from typing import Any
 
 import numpy as np
+from onnx import ModelProto
 from scipy.sparse import issparse
 from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import FeatureUnion, Pipeline
@@ -14,6 +15,8 @@ from ..models.transformations.pipelines import working_steps
 from .columns import NUMBERS, as_columns, column_kind, columns_of, is_frame, missing_samples, with_new_columns
 from .estimator_checks import outcome
 
+#: Operators that take missing values.
+OPERATORS = {"Imputer", "IsNaN", "TreeEnsemble", "TreeEnsembleClassifier", "TreeEnsembleRegressor"}
 MAX_COLUMNS = 64  # maximum number of columns to try one by one
 
 
@@ -39,6 +42,11 @@ def accepts_missing(estimator: Any) -> bool:
     parts += [getattr(estimator, name, None) for name in ("estimator", "regressor")]
     tags = get_tags(estimator)  # no_validation allows any values
     return tags.input_tags.allow_nan or tags.no_validation or any(map(accepts_missing, parts))
+
+
+def has_missing_operators(model: ModelProto) -> bool:
+    """Return whether a graph has operators that take missing values."""
+    return any(node.op_type in OPERATORS for node in model.graph.node)
 
 
 def missing_columns(estimator: Any, X: Any) -> frozenset[int]:

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from onnx import ModelProto
 from sklearn.base import is_regressor
 
+from ..differentiation.random_feed import random_feed
 from ..exceptions import ObjectiveWarning, warn_user
 from ..losses import BaseLoss
 from ..onnx_files.loading import is_onnx_source
+from ..preprocessing.column_reading import read_columns
 from ..preprocessing.columns import shape_of
 from ..preprocessing.initial_fit import final_step, fit_clone, is_fitted, shape_parameters
+from ..preprocessing.missing import accepts_missing, has_missing_operators, missing_columns
 from ..runtime.devices import Device
 from ..runtime.sessions import make_session, session_options
 from ..trainable.conversion import to_trainable
@@ -23,9 +27,10 @@ from .cross_fitting import cross_fitted
 from .objectives import is_for_classes_only
 
 if TYPE_CHECKING:
+    from ..preprocessing.schema import InputSchema
     from ..trainable.conversion import TrainableModel
 
-__all__ = ["converted", "fitted_source"]
+__all__ = ["converted", "fitted_source", "missing_columns_of"]
 
 
 def fitted_source(
@@ -100,6 +105,29 @@ def converted(
         straight_through=options.straight_through,
         output_name=options.output_name,
     )
+
+
+def missing_columns_of(source: Any, trainable: TrainableModel, X: Any) -> frozenset[int]:
+    """Return the columns in which a fitted model or an ONNX file takes missing values, by trial."""
+    schema, predictor = trainable.entry.schema, source
+    if is_onnx_source(source):
+        if schema.is_array or not has_missing_operators(trainable.model):
+            return frozenset()
+        predictor = _FileScores(trainable.objective_graph(), schema)
+    elif not accepts_missing(source):
+        return frozenset()
+    return frozenset() if X is None or isinstance(X, Mapping) else missing_columns(predictor, X)
+
+
+class _FileScores:
+    """An ONNX file as an estimator that predicts its scores, or its own losses of random labels."""
+
+    def __init__(self, graph: ModelProto, schema: InputSchema) -> None:
+        self._graph, self._schema, self._run = graph, schema, _GraphRunner()
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Return the scores of a sample."""
+        return self._run(self._graph, random_feed(self._graph, 1) | read_columns(X, self._schema))
 
 
 class _GraphRunner:

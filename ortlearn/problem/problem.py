@@ -19,7 +19,6 @@ from ..losses import BaseLoss
 from ..models import Positions, has_own_score
 from ..onnx_files.loading import is_onnx_source
 from ..penalties import BasePenalty, NoPenalty
-from ..preprocessing.missing import accepts_missing, missing_columns
 from ..targets.class_weights import (
     ClassWeights,
     check_no_balanced_weights,
@@ -33,7 +32,7 @@ from ..training.graphs.names import SAMPLE_WEIGHT
 from ..training.graphs.task import Objective, ScoreGraph, TrainingTask, Update
 from . import automatic
 from .configuration import Configuration, Updates
-from .model_sources import converted, fitted_source
+from .model_sources import converted, fitted_source, missing_columns_of
 from .objectives import loss_for_model, penalty_for_weights, sum_over_outputs
 
 if TYPE_CHECKING:
@@ -97,7 +96,6 @@ class Problem:
         loss = loss_for_model(loss, trainable)
         known = known_classes(trainable, y if occurring is None else occurring, classes)
         fitted = None if is_onnx_source(source) else source
-        may_miss = fitted is not None and X is not None and accepts_missing(source)
         return cls(
             trainable,
             loss,
@@ -107,7 +105,7 @@ class Problem:
             configuration.gradient,
             configuration.estimator_type,
             fitted,
-            missing_columns(source, X) if may_miss else frozenset(),
+            missing_columns_of(source, trainable, X),
             automatic.may_overfit(fitted, trainable),
             automatic.doubt_of(source, configuration.loss),
         )

@@ -3,8 +3,13 @@
 import numpy as np
 import pandas as pd
 import pytest
+from skl2onnx import to_onnx
 from sklearn.compose import ColumnTransformer, make_column_transformer
-from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+from sklearn.ensemble import (
+    HistGradientBoostingClassifier,
+    HistGradientBoostingRegressor,
+    RandomForestRegressor,
+)
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import Ridge
 from sklearn.pipeline import make_pipeline
@@ -87,3 +92,27 @@ def test_trees_with_categories(kind, both, people):
         np.testing.assert_allclose(getattr(model, method)(samples), expected, rtol=1e-4, atol=1e-5)
     trained = both[0](fitted, warm_start=True, max_iter=5, learning_rate=0.05, random_state=0).fit(X, y)
     assert trained.train_losses_[-1] < trained.train_losses_[0]
+
+
+@pytest.mark.parametrize("trees", [False, True])
+def test_files_that_take_missing_values(optimizer, numbers, run_onnx, trees):
+    X, y = numbers
+    X = X.astype(np.float32)
+    X[::5, 0] = np.nan
+    filled = ColumnTransformer([("fill", SimpleImputer(), [0])], remainder="passthrough")
+    model = RandomForestRegressor(3, max_depth=3, random_state=0) if trees else make_pipeline(filled, Ridge())
+    file = to_onnx(model.fit(X, y), X[:1], target_opset=18)
+    trained = small_step(optimizer, file).fit(X, y)
+    np.testing.assert_allclose(
+        trained.predict(X), run_onnx(file, X)["variable"].ravel(), rtol=1e-4, atol=1e-4
+    )
+    np.testing.assert_allclose(
+        trained.predict(X), run_onnx(trained.get_trained_onnx(), X)["variable"].ravel(), rtol=1e-5, atol=1e-5
+    )
+    X[3, 1] = np.nan
+    if trees:
+        assert np.isfinite(trained.predict(X)).all()
+        return
+    for call in (trained.predict, lambda X: trained.fit(X, y)):
+        with pytest.raises(ValueError, match=r"NaN in columns \[1\]"):
+            call(X)
