@@ -191,6 +191,11 @@ class BoostedStages:
     applies: Callable[[Any], bool] = _always
 
 
+def _no_members(model: Any) -> Sequence[Any]:
+    """Return nothing."""
+    return ()
+
+
 @dataclass(frozen=True)
 class CrossFitted:
     """Models whose parts are fitted to outputs for samples that the parts before have not seen.
@@ -204,7 +209,7 @@ class CrossFitted:
     """
 
     applies: Callable[[Any], bool] = _always
-    members: Callable[[Any], Sequence[Any]] = lambda model: ()
+    members: Callable[[Any], Sequence[Any]] = _no_members
 
 
 Capability = TypeVar("Capability")
