@@ -116,6 +116,9 @@ class LearningRateLBFGS(BaseSolver):
             return last[0], slopes
 
         def callback(parts: Any) -> None:  # parts are those of the last evaluation
+            # after values of NaN in a line search, scipy may accept a higher value
+            if values and last[0] - values[-1] > ftol * max(abs(values[-1]), 1.0):
+                raise _NoStepError
             values.append(last[0])
             kept[0], n_equal[0] = split.join(parts), 0
             note(kept[0])
