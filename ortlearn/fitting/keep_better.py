@@ -123,7 +123,8 @@ def is_seen(configuration: Configuration, start: Start, samples: Samples, again:
         return False
     source = configuration.source
     tags = get_tags(source)
-    if start.problem.needs_labels and tags.transformer_tags is not None and not tags.target_tags.required:
+    predicts = tags.classifier_tags is not None or tags.regressor_tags is not None
+    if start.problem.needs_labels and not predicts and not tags.target_tags.required:
         return False  # its fit has not seen the labels
     if not is_fitted(source) and not again:
         return True

@@ -206,7 +206,9 @@ ENCODED = make_pipeline(make_column_transformer((TargetEncoder(), ["id"]), remai
 
 
 @pytest.mark.filterwarnings("ignore::ortlearn.exceptions.StartKeptWarning")
-@pytest.mark.parametrize("model", [STACK, ENCODED], ids=["stack", "encoder"])
+@pytest.mark.parametrize(
+    "model", [STACK, make_pipeline(StandardScaler(), STACK), ENCODED], ids=["stack", "scaled", "encoder"]
+)
 @pytest.mark.parametrize("start", ["fresh", "fitted", "warm"])
 def test_fits_to_cross_validated_outputs_are_kept(model, start):
     """Parts that have seen the samples would mislead training, and held-out samples, too."""
