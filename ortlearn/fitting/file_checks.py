@@ -5,20 +5,27 @@ from __future__ import annotations
 import numpy as np
 
 from ..data.samples import Data
-from ..exceptions import ConversionError
+from ..exceptions import CalibrationWarning, ConversionError, warn_user
 from ..inference.running import Inference
 from ..problem.configuration import Runtime
 from ..problem.problem import Problem
+from ..trainable.from_file import INTERVALS
 
 __all__ = ["check_file", "check_shape_of_scores"]
 
 #: Samples that are predicted, and the rounding error of their probabilities.
-SAMPLES, TOLERANCE = 100, 1e-3
+SAMPLES, TOLERANCE = 32, 1e-3
+STALE = (
+    "The file has intervals or sets that were calibrated for its weights, and lose their coverage by "
+    "training. Fit OrtIntervalRegressor or OrtSetClassifier again."
+)
 
 
 def check_file(problem: Problem, data: Data, runtime: Runtime) -> None:
     """Raise an error if the scores of a file do not fit its labels or those of the samples."""
     check_shape_of_scores(problem, data, runtime)
+    if any(entry.key == INTERVALS for entry in problem.trainable.model.metadata_props):
+        warn_user(STALE, CalibrationWarning)
     scores = problem.trainable.scores
     if scores is None or scores.task != "classification" or scores.positions is not None:
         return
