@@ -21,7 +21,7 @@ from ..learning_rates import LearningRateLBFGS
 from ..models import fitted_part
 from ..models.capabilities import CrossFitted, capability_of, cross_fitting_of
 from ..models.registry import definition_or_default, inner_part
-from ..preprocessing.initial_fit import after_steps, fit_clone, is_fitted
+from ..preprocessing.initial_fit import after_steps, final_step, fit_clone, is_fitted
 from ..problem.configuration import Configuration
 from ..problem.samples import Samples
 from ..quiet import quiet
@@ -122,9 +122,8 @@ def is_seen(configuration: Configuration, start: Start, samples: Samples, again:
     if len(start.data) < 2:
         return False
     source = configuration.source
-    tags = get_tags(source)
-    predicts = tags.classifier_tags is not None or tags.regressor_tags is not None
-    if start.problem.needs_labels and not predicts and not tags.target_tags.required:
+    tags = get_tags(final_step(source))  # a pipeline does not say that its last step requires labels
+    if start.problem.needs_labels and tags.transformer_tags is not None and not tags.target_tags.required:
         return False  # its fit has not seen the labels
     if not is_fitted(source) and not again:
         return True
