@@ -181,10 +181,12 @@ def class_numbers(model: Any, X: Any, y: Any, held_out: Any) -> tuple[Any, Any]:
     Classes are in sorted order, as in a training; numbers below the number of scores are class numbers.
     """
     source = model.estimator if is_trainer(model) else model
-    if y is None or np.ndim(y) != 1 or not is_onnx_source(source) or File(load_onnx(source)).classifies:
+    if y is None or np.ndim(y) != 1 or not is_onnx_source(source):
         return y, held_out
-    labels, classes = np.asarray(y), getattr(model, "classes_", None)
-    n_scores = File(load_onnx(source)).matrix(_safe_indexing(X, np.arange(1))).shape[1]
+    file, labels, classes = File(load_onnx(source)), np.asarray(y), getattr(model, "classes_", None)
+    if file.classifies:
+        return y, held_out
+    n_scores = file.matrix(_safe_indexing(X, np.arange(1))).shape[1]
     is_number = labels.dtype.kind in "iub" and 0 <= labels.min() and labels.max() < n_scores
     if n_scores == 1 or (classes is None and is_number):
         return y, held_out

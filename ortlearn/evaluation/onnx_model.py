@@ -12,7 +12,7 @@ from onnx import ModelProto, TensorProto
 from .. import onnx_files
 from ..exceptions import ConversionError
 from ..graphs import TensorType, copy_model, extract_model, value_types
-from ..onnx_files.loading import load_onnx
+from ..onnx_files.loading import INTERVALS, load_onnx
 from ..onnx_files.scores.outputs import class_table
 from ..onnx_files.scores.score_view import ScoreView
 from ..preprocessing.column_reading import read_columns
@@ -32,8 +32,6 @@ OWN_LOSS = ("loss", "label", "sample_weight")
 TOLERANCE = 1e-3
 #: Entry of the metadata with the names of the columns of a matrix, as JSON.
 COLUMNS = "feature_names"
-#: Entry of the metadata of a file with intervals or sets, as JSON.
-INTERVALS = "interval_outputs"
 
 
 class OnnxModel(Model):
@@ -144,7 +142,8 @@ class OnnxModel(Model):
     def predict(self, table: Table) -> Predictions:
         """Return the predictions."""
         found = self.outputs_of(table)
-        self._check_scores(table, found)
+        if self.label is None:  # others are checked before
+            self._check_scores(table, found)
         return self.predictions_of(found, len(table))
 
     def predictions_of(self, found: dict[str, Any], n_samples: int) -> Predictions:

@@ -7,9 +7,9 @@ import numpy as np
 from ..data.samples import Data
 from ..exceptions import CalibrationWarning, ConversionError, warn_user
 from ..inference.running import Inference
+from ..onnx_files.loading import INTERVALS
 from ..problem.configuration import Runtime
 from ..problem.problem import Problem
-from ..trainable.from_file import INTERVALS
 
 __all__ = ["check_file", "check_shape_of_scores"]
 

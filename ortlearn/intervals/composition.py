@@ -20,6 +20,7 @@ from ..graphs import (
     prune,
     value_types,
 )
+from ..onnx_files.loading import INTERVALS
 from ..training.graphs.step_graphs import append_model
 from .members import OLDEST, Member, output_name
 
@@ -80,7 +81,7 @@ def composed(
         infos.append(make_value_info(name, TensorType(kind, shape)))
     own = [value for value in model.graph.output if keeps_own and value.name not in found]
     result = prune(append_nodes(model, op, inputs=inputs, outputs=[*own, *infos]))
-    names, added = getattr(first, "feature_names_in_", None), {"interval_outputs": json.dumps(named)}
+    names, added = getattr(first, "feature_names_in_", None), {INTERVALS: json.dumps(named)}
     if names is not None and len(model.graph.input) == 1:
         added["feature_names"] = json.dumps(names.tolist())
     helper.set_model_props(result, {**added, **{item.key: item.value for item in result.metadata_props}})

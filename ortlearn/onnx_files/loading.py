@@ -28,6 +28,8 @@ from .versions import pin_versions, upgraded, with_definitions
 
 #: Minimum size in bytes of initializers that are not loaded, in models too large for a protobuf message.
 LARGE = 2**20
+#: Entry of the metadata of a file with intervals or sets, as JSON.
+INTERVALS = "interval_outputs"
 #: Operators that onnxruntime defines in the domain of onnx.
 OF_RUNTIME, MICROSOFT = ("SimplifiedLayerNormalization",), "com.microsoft"
 

@@ -38,14 +38,16 @@ def fitted_source(
 ) -> Any:
     """Return the model of a configuration, or a clone fitted on the samples if it is not fitted."""
     source = configuration.source
-    if is_onnx_source(source) or (is_fitted(source) and not _predicts_labels(configuration, source)):
+    if is_onnx_source(source):
         return source
-    if is_fitted(source) and configuration.warm_start:
-        names = type(configuration.loss).__name__, type(source).__name__
-        text = "{} takes the predictions of {} as logarithms: start from a model of the logarithms of y."
-        warn_user(text.format(*names), ObjectiveWarning)
-    if is_fitted(source) and (configuration.warm_start or y is None):
-        return source
+    if is_fitted(source):
+        if y is None or not _predicts_labels(configuration, source):
+            return source
+        if configuration.warm_start:
+            names = type(configuration.loss).__name__, type(source).__name__
+            text = "{} takes the predictions of {} as logarithms: start from a model of the logarithms of y."
+            warn_user(text.format(*names), ObjectiveWarning)
+            return source
     boosted = boosting_of(configuration)
     if boosted is not None:
         return fit_stages(configuration, boosted, X, y, sample_weight, random_state, classes)

@@ -124,7 +124,8 @@ class Problem:
     @property
     def needs_labels(self) -> bool:
         """Whether the objective depends on labels."""
-        return getattr(self.trainable.scores, "task", "") != "unsupervised"
+        scores = self.trainable.scores
+        return scores is None or scores.task != "unsupervised"
 
     @property
     def has_own_score(self) -> bool:

@@ -18,7 +18,7 @@ from ..models.weight_names import renamed_weights
 from ..onnx_files.dynamic_batch import with_dynamic_batch
 from ..onnx_files.half_precision import with_float32
 from ..onnx_files.interface import holds_weights, with_interface, without_tensors
-from ..onnx_files.loading import without_record
+from ..onnx_files.loading import INTERVALS, without_record
 from ..onnx_files.low_rank.adapters import LoRA
 from ..onnx_files.scores import attach_scores
 from ..onnx_files.weights import find_weights
@@ -34,8 +34,8 @@ ITEM_SIZES = {TensorProto.FLOAT: 4, TensorProto.DOUBLE: 8}
 RESERVED = "ortlearn_"  # prefix of the names that training adds to a graph
 #: Reason why a weight of a file with a replaced head is not trained by default.
 BODY = "part of the body: the file declares that its head is trained"
-#: Metadata entry of a file with intervals or sets, and prefixes of its calibrated constants.
-INTERVALS, CALIBRATED = "interval_outputs", ("interval_", "calibration.", "quantiles.", "probabilities.")
+#: Prefixes of the calibrated constants of a file with intervals or sets.
+CALIBRATED = ("interval_", "calibration.", "quantiles.", "probabilities.")
 
 
 def trainable_from_graph(

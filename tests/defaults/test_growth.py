@@ -315,26 +315,6 @@ def test_models_without_growth():
     assert [len(own.estimators_) for own in trained] == [10] * 4
 
 
-@pytest.mark.parametrize(
-    "model, limit",
-    [
-        (GradientBoostingRegressor(n_estimators=10, random_state=0), "n_estimators"),
-        (HistGradientBoostingRegressor(max_iter=10, random_state=0), "max_iter"),
-    ],
-)
-@pytest.mark.filterwarnings("ignore::ortlearn.exceptions.StartKeptWarning")
-def test_many_warm_starts_do_not_grow_boosting_without_bound(model, limit):
-    rng, sizes = np.random.default_rng(0), []
-    for night in range(7):
-        X = rng.normal(size=(200, 3))
-        y = X[:, 0] * np.cos(night / 2) + X[:, 1] * np.sin(night / 2)
-        trainer = OrtGradientOptimizer(model, warm_start=night > 0, random_state=0).fit(X, y)
-        model = trainer.to_sklearn()
-        sizes.append(len(getattr(model, "_predictors", getattr(model, "estimators_", ()))))
-    assert max(sizes) in (20, 30) and getattr(model, limit) == 10
-    assert model.score(X, y) > 0.5  # follows the last labels
-
-
 @pytest.mark.slow
 def test_a_forest_takes_in_trees_of_samples_that_lack_a_class():
     rng = np.random.default_rng(0)

@@ -5,7 +5,11 @@ import warnings
 import numpy as np
 import pytest
 from sklearn.datasets import load_digits, load_wine, make_classification
-from sklearn.ensemble import GradientBoostingClassifier
+from sklearn.ensemble import (
+    GradientBoostingClassifier,
+    GradientBoostingRegressor,
+    HistGradientBoostingRegressor,
+)
 from sklearn.feature_selection import RFE
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
@@ -242,3 +246,23 @@ def test_penalty_toward_the_start(optimizer, rate, penalty):
 def test_invalid_toward():
     with pytest.raises(ValueError, match="toward='zer' must be 'zero' or 'start'"):
         OrtGradientOptimizer(Ridge(), learning_penalty=L2Penalty(toward="zer")).fit(*WINE)
+
+
+@pytest.mark.parametrize(
+    "model, limit",
+    [
+        (GradientBoostingRegressor(n_estimators=10, random_state=0), "n_estimators"),
+        (HistGradientBoostingRegressor(max_iter=10, random_state=0), "max_iter"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore::ortlearn.exceptions.StartKeptWarning")
+def test_many_warm_starts_do_not_grow_boosting_without_bound(model, limit):
+    rng, sizes = np.random.default_rng(0), []
+    for night in range(7):
+        X = rng.normal(size=(200, 3))
+        y = X[:, 0] * np.cos(night / 2) + X[:, 1] * np.sin(night / 2)
+        trainer = OrtGradientOptimizer(model, warm_start=night > 0, random_state=0).fit(X, y)
+        model = trainer.to_sklearn()
+        sizes.append(len(getattr(model, "_predictors", getattr(model, "estimators_", ()))))
+    assert max(sizes) in (20, 30) and getattr(model, limit) == 10
+    assert model.score(X, y) > 0.5  # follows the last labels
