@@ -20,6 +20,7 @@ from ..preprocessing.initial_fit import is_fitted
 from ..problem.automatic import automatic_batch_size, warn_of_ignored_parameters, warn_of_seen_parts
 from ..problem.boosted_stages import is_grown
 from ..problem.configuration import Configuration
+from ..problem.cross_fitting import forget_outputs
 from ..problem.input_validation import InputFeatures, as_column, matrix_of, read_before_fit, read_samples
 from ..problem.label_scales import warn_of_scales
 from ..problem.objective_weights import data_of, read_data
@@ -153,7 +154,8 @@ def new_start(
     samples = samples.with_checked_weights()
     if not is_grown(configuration, last):
         warn_of_ignored_parameters(configuration, problem.source)
-        warn_of_seen_parts(configuration, problem.source)
+        if not any(members.replaced for members in problem.trainable.members):
+            warn_of_seen_parts(configuration, problem.source)
     n_samples = None if stream or whole is not None else values.shape[0]
     if solves and whole is not None and not stream:
         n_samples = whole.n_rows
@@ -172,6 +174,8 @@ def new_start(
         precise, values = faithful(configuration, problem, samples, features, values)
         if precise is not problem:
             problem, data = with_objective(precise, values)
+    if problem.source is not None:
+        forget_outputs(problem.source)
     warn_of_scales(problem, data)
     if expected is not None:
         expected.check_known(problem.targets.classes, "the model")

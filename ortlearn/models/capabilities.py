@@ -18,8 +18,11 @@ if TYPE_CHECKING:  # only fits of boosting need it
 
 __all__ = [
     *("Bags", "BoostedStages", "CrossFitted", "GrowingEnsemble", "ReplacedEnsemble", "ShiftedTables"),
-    *("capability_of", "cross_fitting_of"),
+    *("UNSEEN_OUTPUTS", "capability_of", "cross_fitting_of"),
 ]
+
+#: Attribute of a fitted part: outputs of the parts before, for samples that they had not seen, as its X.
+UNSEEN_OUTPUTS = "_unseen_outputs"
 
 
 class GrowingEnsemble:
@@ -206,10 +209,14 @@ class CrossFitted:
         Function of an estimator that returns whether its fit does so, and does not take parts as they are.
     members : callable
         Function of a fitted estimator that returns the parts before, which have seen all samples.
+    final : str
+        Parameter with the part that is fitted to the outputs, ``final + "_"`` after the fit; empty for
+        transformers, whose outputs go to the next step.
     """
 
     applies: Callable[[Any], bool] = _always
     members: Callable[[Any], Sequence[Any]] = _no_members
+    final: str = ""
 
 
 Capability = TypeVar("Capability")

@@ -20,17 +20,24 @@ from .scores import Scores
 OPSET = 18  # of the graphs that definitions write
 #: Reason why the parameters of steps before the last one are not trained.
 PREPARES = "prepares the features of the trained step"
+#: Reason why the members of a stack are not trained.
+UNSEEN = "its outputs for samples that it has not seen train the last part"
 #: Reason why a parameter that depends on others is not trained.
 FITTED = "it is computed from the training samples and other fitted parameters"
 
 
 @dataclass(frozen=True)
 class Members:
-    """Tensors of the members of an ensemble whose mean it predicts."""
+    """Tensors of the members of an ensemble whose mean it predicts, or the outputs of parts before the last.
+
+    For the training samples, members are weighted, and outputs are ``replaced`` by those of parts that had
+    not seen a sample.
+    """
 
     path: tuple[str, ...]  # from the estimator to the ensemble
     tensors: tuple[str, ...]  # one of shape (n, n_members, ...), or one of shape (n, ...) for each member
     rank: int  # number of dimensions of each tensor
+    replaced: bool = False
 
 
 @dataclass(frozen=True)
@@ -151,12 +158,9 @@ class ModelWriter(SampleWriter):
             raise self.fail(owner, f"its definition declares {attribute} in two forms: use one.", limit="")
         return self._names_of[key]
 
-    def add_members(self, *tensors: str, rank: int = 2) -> None:
-        """Declare the tensors of the members of the current ensemble, whose mean it predicts.
-
-        They are one of shape (n, n_members, ...), or one of shape (n, ...) for each member.
-        """
-        self.members.append(Members(self._location, tensors, rank))
+    def add_members(self, *tensors: str, rank: int = 2, replaced: bool = False) -> None:
+        """Declare the tensors of the members of the current ensemble, see :class:`Members`."""
+        self.members.append(Members(self._location, tensors, rank, replaced))
 
     def add_text_steps(self, count: int, tensor: str) -> None:
         """Declare that the first steps of the current pipeline compute a tensor from the documents."""

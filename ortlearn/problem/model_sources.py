@@ -23,7 +23,7 @@ from ..trainable.conversion import to_trainable
 from .automatic import doubt_of, own_loss
 from .boosted_stages import boosting_of, fit_stages
 from .configuration import Configuration
-from .cross_fitting import cross_fitted
+from .cross_fitting import cross_fitted, records_outputs
 from .objectives import is_for_classes_only
 
 if TYPE_CHECKING:
@@ -53,6 +53,8 @@ def fitted_source(
         return fit_stages(configuration, boosted, X, y, sample_weight, random_state, classes)
     options: Any = {"sample_weight": sample_weight, "random_state": random_state, "classes": classes}
     shapes_only = not configuration.warm_start and configuration.conversion.weights_to_train is None
+    if shapes_only and not configuration.is_default:
+        options["within"] = records_outputs(source)
 
     def fitted(y: Any, shapes_only: bool = shapes_only) -> Any:
         found = cross_fitted(configuration, X, y, **options) if shapes_only else None

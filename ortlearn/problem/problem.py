@@ -32,6 +32,7 @@ from ..training.graphs.names import SAMPLE_WEIGHT
 from ..training.graphs.task import Objective, ScoreGraph, TrainingTask, Update
 from . import automatic
 from .configuration import Configuration, Updates
+from .cross_fitting import last_part
 from .model_sources import converted, fitted_source, missing_columns_of
 from .objectives import loss_for_model, penalty_for_weights, sum_over_outputs
 
@@ -96,6 +97,7 @@ class Problem:
         loss = loss_for_model(loss, trainable)
         known = known_classes(trainable, y if occurring is None else occurring, classes)
         fitted = None if is_onnx_source(source) else source
+        has_outputs = any(members.replaced for members in trainable.members)
         return cls(
             trainable,
             loss,
@@ -106,7 +108,7 @@ class Problem:
             configuration.estimator_type,
             fitted,
             missing_columns_of(source, trainable, X),
-            automatic.may_overfit(fitted, trainable),
+            automatic.may_overfit(last_part(fitted) if has_outputs else fitted, trainable),
             automatic.doubt_of(source, configuration.loss),
         )
 

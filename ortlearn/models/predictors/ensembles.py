@@ -10,7 +10,7 @@ from onnx import TensorProto
 from ...losses import LogLoss
 from ...penalties import NoPenalty
 from ..base import ModelDefinition, Objective, Route
-from ..capabilities import Bags, CrossFitted, ShiftedTables, capability_of
+from ..capabilities import UNSEEN_OUTPUTS, Bags, CrossFitted, ShiftedTables, capability_of
 from ..objectives import common_objective, objective_of, with_scaled_penalty
 from ..scores import (
     Scores,
@@ -20,7 +20,7 @@ from ..scores import (
     regression,
 )
 from ..trees.forests import GrowingBagging, GrowingBaggingOfClasses, total_of
-from ..writer import ModelWriter
+from ..writer import UNSEEN, ModelWriter
 
 #: Why the minimum of the objective of an ensemble is another model.
 ONE_BY_ONE = "the fit minimises it for each member alone"
@@ -212,7 +212,9 @@ class BaggingClassifierDefinition(BaggingDefinition):
 class StackingDefinition(MembersDefinition):
     """StackingRegressor and StackingClassifier: a final model on the outputs of the members."""
 
-    capabilities = (CrossFitted(lambda model: model.cv != "prefit", lambda model: model.estimators_),)
+    capabilities = (
+        CrossFitted(lambda model: model.cv != "prefit", lambda model: model.estimators_, "final_estimator"),
+    )
 
     def covers(self, model: Any) -> bool:
         return not isinstance(getattr(model, "classes_", None), list)
@@ -234,12 +236,16 @@ class StackingDefinition(MembersDefinition):
         return replace(found, differs=ONE_BY_ONE)
 
     def write(self, op: ModelWriter, model: Any, x: Any) -> Scores:
-        pairs = zip(write_members(op, model, x), model.stack_method_, strict=True)
+        has_outputs = hasattr(model.final_estimator_, UNSEEN_OUTPUTS)
+        with op.inside(reason=UNSEEN if has_outputs else ""):
+            pairs = zip(write_members(op, model, x), model.stack_method_, strict=True)
         columns = [output_of(op, scores, method) for scores, method in pairs]
         columns = op.as_samples(columns)
         if model.passthrough:
             columns.append(op.matrix(x))
         joined = op.joined(columns)
+        if has_outputs:
+            op.add_members(joined, replaced=True)
         final = replace(op.write(model.final_estimator_, joined, "final_estimator_"), transformed=joined)
         if not hasattr(model, "classes_"):
             return final

@@ -8,6 +8,7 @@ import numpy as np
 from onnx import TensorProto
 
 from ..base import ModelDefinition, Route
+from ..capabilities import UNSEEN_OUTPUTS
 from ..columns import Columns
 from ..registry import definition_of, find_definition, has_own_score, inner_part, needs_float64
 from ..scores import Scores, label_of, transformation
@@ -50,6 +51,8 @@ class PipelineDefinition(ModelDefinition):
                 x = scores.transformed
                 if reads_documents and isinstance(x, str):
                     op.add_text_steps(count, x)
+                if hasattr(step, UNSEEN_OUTPUTS) and isinstance(x, str):
+                    op.add_members(x, replaced=True)
             scores = op.step(name, step, x, last=name == steps[-1][0])
         if scores is None:  # all steps are idle
             shape = (len(x.tensors),) if isinstance(x, Columns) else op.shape(x)
