@@ -78,6 +78,10 @@ class Candidate:
         result = self.train(setting, parts[0], previous)
         return measure.scores(result.weights, parts[1]), result
 
+    def errors(self, measure: Measure, part: Part, result: Any) -> np.ndarray | None:
+        """Return which samples a result misclassifies; None for as many as before."""
+        return measure.errors(result.weights, part)
+
     def completed(self, setting: Setting, model: Any) -> Any:
         """Return the fitted model with what training adds besides weights."""
         return model
@@ -193,10 +197,13 @@ class Grown(Candidate):
         self, setting: Setting, measure: Measure, parts: tuple[Part, Part], kept: Any, previous: Any
     ) -> tuple[Any, Any]:
         """Fit trees only, or take those of another share; ``kept`` are the scores of the base."""
-        (new,) = previous or (setting.growth.new_scores(*(part.samples for part in parts)),)
-        if new is None:
-            return np.full_like(kept, np.nan), (new,)
-        return setting.growth.rule.mixed_scores(kept, new.astype(kept.dtype), self.share), (new,)
+        new, _ = found = previous or setting.growth.new_scores(*(part.samples for part in parts))
+        if new is None or new.shape != kept.shape:
+            return np.full_like(kept, np.nan), found
+        return setting.growth.rule.mixed_scores(kept, new.astype(kept.dtype), self.share), found
+
+    def errors(self, measure: Measure, part: Part, result: Any) -> np.ndarray | None:
+        return result[1]
 
     def completed(self, setting: Setting, model: Any) -> Any:
         return setting.growth.completed(model, self.share)

@@ -8,13 +8,16 @@ from typing import Any
 
 import numpy as np
 from scipy.sparse import issparse, vstack
+from sklearn.base import is_classifier
 from sklearn.pipeline import Pipeline
 
+from ..comparison.candidates import Pull
 from ..comparison.evidence import best_of, bounded, improves
 from ..comparison.measures import misclassified, weights_of
+from ..exceptions import OrtlearnError
 from ..inference.score_runner import ScoreRunner
 from ..models import fitted_part
-from ..models.capabilities import GrowingEnsemble, capability_of
+from ..models.capabilities import GrowingEnsemble, ReplacedEnsemble, capability_of
 from ..models.registry import inner_part
 from ..preprocessing.columns import count_samples
 from ..preprocessing.initial_fit import after_steps, fit_clone, is_fitted
@@ -71,10 +74,12 @@ class Growth:
         if not of_stream and not (configuration.warm_start and was_given):
             return None
         part = fitted_part(source)
-        rule = capability_of(part, GrowingEnsemble)
+        rule, kind = capability_of(part, GrowingEnsemble), cls
+        if rule is None and start.problem.doubt and not of_stream:
+            rule, kind = ReplacedModel(), Refit
         if rule is None or not rule.grows(part) or part is not _reached(source):
             return None
-        return cls(configuration, source, rule, samples, start.state.seed, expected, was_given)
+        return kind(configuration, source, rule, samples, start.state.seed, expected, was_given)
 
     def fitted(self, samples: Samples) -> Any:
         """Return a clone fitted on samples; None if the fit fails or a class is missing."""
@@ -89,16 +94,17 @@ class Growth:
             return None
         return model if known is None or np.array_equal(model.classes_, known) else None
 
-    def new_scores(self, samples: Samples, others: Samples) -> np.ndarray | None:
-        """Return scores of other samples by an ensemble fitted on samples; None if the fit fails."""
+    def new_scores(self, samples: Samples, others: Samples) -> tuple[np.ndarray | None, Any]:
+        """Return scores and errors of other samples by a model fitted on samples; None if the fit fails."""
         new = self.fitted(samples)
-        return None if new is None else self.rule.scores_of(new, self.after_steps(others.X))
+        return None if new is None else self.rule.scores_of(new, self.after_steps(others.X)), None
 
     def completed(self, model: FittedModel, share: float) -> FittedModel:
         """Return a trained model with trees fitted on all samples, which get a share of the scores."""
-        new = self.fitted(self.samples)
-        part = fitted_part(model.to_sklearn())
-        start = self.start_with(model.state, new if share == 1 else self.rule.joined(part, new, share))
+        part = self.fitted(self.samples)
+        if share < 1:
+            part = self.rule.joined(fitted_part(model.to_sklearn()), part, share)
+        start = self.start_with(model.state, part)
         grown = FittedModel(start.problem, start.features, start.state)
         grown.open(self.configuration.runtime)
         return grown
@@ -115,6 +121,38 @@ class Growth:
     def after_steps(self, X: Any) -> Any:
         """Return X after the preprocessing steps."""
         return after_steps(self.source, X)
+
+
+class ReplacedModel(ReplacedEnsemble):
+    """Models that are no ensembles, and are fitted again."""
+
+    evidence = 2.0
+
+    def leaf_evidence(self, model: Any) -> float:
+        return Pull.evidence
+
+
+class Refit(Growth):
+    """A model that may be fitted again, as its training has another objective than its fit."""
+
+    def new_scores(self, samples: Samples, others: Samples) -> tuple[np.ndarray | None, Any]:
+        part, random_state = self.fitted(samples), np.random.RandomState(self.seed % 2**32)
+        if part is None:
+            return None, None
+        known = replace(self.configuration, source=_replaced(self.source, part))
+        try:
+            with quiet():
+                start = new_start(known, others, random_state, self.seed, None, self.expected, compares=False)
+        except (ValueError, OrtlearnError):  # such as a category that the samples of the fit lack
+            return None, None
+        scores = ScoreRunner(start.problem.task(False), known.runtime).scores(start.weights, start.data)
+        return scores, self._errors(known.source, others)
+
+    def _errors(self, source: Any, samples: Samples) -> np.ndarray | None:
+        """Return which samples a classifier misclassifies; None for other models."""
+        if not is_classifier(source) or np.ndim(samples.y) > 1:
+            return None
+        return np.asarray(source.predict(samples.X) != np.asarray(samples.y))
 
 
 def _with_classes(samples: Samples, classes: np.ndarray) -> Samples:

@@ -1,0 +1,65 @@
+"""Models whose fit has another objective than the training may be fitted again on new samples."""
+
+import pickle
+
+import numpy as np
+import onnxruntime
+import pytest
+from sklearn.base import clone
+from sklearn.datasets import make_blobs
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.kernel_ridge import KernelRidge
+from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.semi_supervised import LabelSpreading
+
+from ortlearn import OrtGradientOptimizer
+from ortlearn.saving import load, save
+
+X, Y = make_blobs(600, 4, centers=3, cluster_std=2.0, random_state=1)
+MOVED = X[:, ::-1] * [1.0, 2.0, 0.5, 1.0] + 3.0
+CLASSIFIERS = [
+    LabelSpreading(gamma=0.1),
+    GaussianNB(),
+    LinearDiscriminantAnalysis(),
+    make_pipeline(StandardScaler(), LabelSpreading()),
+]
+
+
+@pytest.mark.parametrize("model", CLASSIFIERS, ids=str)
+def test_a_warm_start_is_as_good_as_a_refit_after_a_drift(model):
+    old, refit = clone(model).fit(X[:200], Y[:200]), clone(model).fit(MOVED[200:400], Y[200:400])
+    assert old.score(MOVED[400:], Y[400:]) < refit.score(MOVED[400:], Y[400:]) - 0.2
+    trainer = OrtGradientOptimizer(old, warm_start=True, random_state=0).fit(MOVED[200:400], Y[200:400])
+    assert trainer.score(MOVED[400:], Y[400:]) > refit.score(MOVED[400:], Y[400:]) - 0.02
+    assert type(trainer.to_sklearn()) is type(model)
+
+
+@pytest.mark.parametrize("model", CLASSIFIERS, ids=str)
+@pytest.mark.filterwarnings("ignore::ortlearn.exceptions.StartKeptWarning")
+def test_a_warm_start_without_a_drift_loses_nothing(model):
+    old = clone(model).fit(X[:200], Y[:200])
+    trainer = OrtGradientOptimizer(old, warm_start=True, random_state=0).fit(X[200:400], Y[200:400])
+    assert trainer.score(X[400:], Y[400:]) > old.score(X[400:], Y[400:]) - 0.011
+
+
+def test_a_refit_is_in_every_form_of_the_model(tmp_path):
+    """The samples that a kernel model stores are the new ones, in files, copies and later trainings."""
+    y, later = np.sin(X[:, 0]) * 3, np.cos(MOVED[:, 0]) * 3 + 5
+    old = KernelRidge(kernel="rbf", gamma=0.1, alpha=0.1).fit(X[:150], y[:150])
+    trainer = OrtGradientOptimizer(old, warm_start=True, random_state=0).fit(MOVED[200:400], later[200:400])
+    written = trainer.to_sklearn()
+    assert written.X_fit_.shape == (200, 4)
+    expected = trainer.predict(MOVED[400:])
+    np.testing.assert_allclose(written.predict(MOVED[400:]), expected, rtol=1e-3, atol=1e-3)
+    save(trainer, tmp_path / "model.ortlearn")
+    for copy in (pickle.loads(pickle.dumps(trainer)), load(tmp_path / "model.ortlearn")):
+        np.testing.assert_allclose(copy.predict(MOVED[400:]), expected, rtol=1e-5)
+    session = onnxruntime.InferenceSession(trainer.onnx_.SerializeToString())
+    feed = session.get_inputs()[0]
+    samples = MOVED[400:].astype(np.float64 if "double" in feed.type else np.float32)
+    outputs = session.run(None, {feed.name: samples})[0]
+    np.testing.assert_allclose(outputs.ravel(), expected, rtol=1e-3, atol=1e-3)
+    again = trainer.fit(MOVED[400:], later[400:])
+    assert again.score(MOVED[200:400], later[200:400]) > 0.5
