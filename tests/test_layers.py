@@ -97,7 +97,7 @@ RESTRICTED = {
             "evaluation.frames",
             "evaluation.input_files",
             "evaluation.table_checks",
-            "fitting.growth",
+            "problem.samples",
         ),
         "evaluation.column_types",
         *("lifecycle", "cli.compare", "cli.predict"),

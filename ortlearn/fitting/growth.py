@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy.sparse import issparse, vstack
 from sklearn.base import is_classifier
 from sklearn.pipeline import Pipeline
 
@@ -201,7 +200,7 @@ class Window:
 
     def with_more(self, samples: Samples) -> Window:
         """Return the window after new samples."""
-        joined = _joined(self.samples, samples)
+        joined = self.samples.joined(samples)
         first = max(0, count_samples(joined.X) - self.size)
         return replace(self, samples=joined.take(np.arange(first, count_samples(joined.X))))
 
@@ -225,7 +224,7 @@ class TreeStream:
         start = self.start
         part, known = fitted_part(start.problem.source), None if self.last is None else self.last.window
         if known is not None and known.waiting is not None:
-            samples = _joined(known.waiting, self.samples)
+            samples = known.waiting.joined(self.samples)
             joined = replace(start, data=read_data(start.problem, samples, start.features))
             known = replace(known, waiting=None)
             return replace(self, samples=samples, start=joined)._after(part, known)
@@ -310,22 +309,3 @@ def check_grows(problem: Problem) -> None:
         "window of the last samples, or use a forest or boosting of scikit-learn, whose trees partial_fit "
         "replaces. To train the values of the leaves only, use fit with warm_start=True."
     )
-
-
-def _joined(first: Samples, second: Samples) -> Samples:
-    """Return the samples of two calls."""
-    weights = [own.sample_weight for own in (first, second)]
-    if any(own is not None for own in weights):
-        pairs = zip(weights, (first, second), strict=True)
-        weights = [np.ones(count_samples(part.X)) if own is None else own for own, part in pairs]
-    X: Any = [first.X, second.X]
-    if any(map(issparse, X)):
-        X = vstack(X, format="csr")
-    elif all(hasattr(own, "iloc") for own in X):
-        import pandas as pd
-
-        X = pd.concat(X, ignore_index=True)
-    else:
-        X = np.concatenate([np.asarray(own) for own in X])
-    y = np.concatenate([np.asarray(own.y) for own in (first, second)])
-    return Samples(X, y, None if weights[0] is None else np.concatenate(weights))

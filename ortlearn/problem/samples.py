@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse, vstack
 from sklearn.utils import _safe_indexing, check_array, check_consistent_length
 from sklearn.utils.multiclass import check_classification_targets
 
@@ -55,6 +56,24 @@ class Samples:
         else:
             X = _safe_take(self.X, numbers)
         return Samples(X, _safe_take(self.y, numbers), _safe_take(self.sample_weight, numbers))
+
+    def joined(self, other: Samples) -> Samples:
+        """Return these samples, then others."""
+        weights = [own.sample_weight for own in (self, other)]
+        if any(own is not None for own in weights):
+            pairs = zip(weights, (self, other), strict=True)
+            weights = [np.ones(count_samples(part.X)) if own is None else own for own, part in pairs]
+        X: Any = [self.X, other.X]
+        if any(map(issparse, X)):
+            X = vstack(X, format="csr")
+        elif all(hasattr(own, "iloc") for own in X):
+            import pandas as pd
+
+            X = pd.concat(X, ignore_index=True)
+        else:
+            X = np.concatenate([np.asarray(own) for own in X])
+        y = np.concatenate([np.asarray(own.y) for own in (self, other)])
+        return Samples(X, y, None if weights[0] is None else np.concatenate(weights))
 
 
 def flat_weights(sample_weight: Any) -> Any:
