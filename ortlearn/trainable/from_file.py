@@ -7,11 +7,12 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Any
 
-from onnx import ModelProto, TensorProto
+from onnx import ModelProto, TensorProto, helper, numpy_helper
 
 from ..differentiation.types.inference import infer_types
 from ..exceptions import ConversionError, limit_address
-from ..graphs import graph_names, map_names, name_nodes, value_types
+from ..graphs import GraphBuilder, append_nodes, graph_names, map_names, name_nodes, value_types
+from ..graphs.editing import renamed_node, with_fields
 from ..graphs.files import MAX_MESSAGE
 from ..models.parameters import CONSTANT, Parameter
 from ..models.weight_names import renamed_weights
@@ -86,7 +87,23 @@ def trainable_from_graph(
     adapters = [] if lora is None else reached_adapters(candidate, lora)
     if file is not None:
         candidate = _with_exports(candidate, file, nodes_of_file, [adapter.weight for adapter in adapters])
-    return with_low_rank(candidate, adapters) if adapters else candidate
+    return _with_one_type(with_low_rank(candidate, adapters) if adapters else candidate)
+
+
+def _with_one_type(found: TrainableModel) -> TrainableModel:
+    """Return a model that trains weights in the type of its scores, and casts them to that of the file."""
+    dtype = found.input_dtype if found.scores is None else found.scores.dtype
+    arrays = {name: array for name, array in found.initial_weights().items() if array.dtype != dtype}
+    if not arrays:
+        return found
+    model, op = found.model, GraphBuilder(existing_names=graph_names(found.model.graph))
+    cast = {n: op.Cast(n, to=helper.np_dtype_to_tensor_dtype(array.dtype)) for n, array in arrays.items()}
+    new = {name: numpy_helper.from_array(array.astype(dtype), name) for name, array in arrays.items()}
+    nodes = [renamed_node(node, cast) for node in model.graph.node]
+    tensors = [new.get(tensor.name, tensor) for tensor in model.graph.initializer]
+    inputs = [value for value in model.graph.input if value.name not in new]
+    model = with_fields(model, node=nodes, initializer=tensors, input=inputs)
+    return replace(found, model=append_nodes(model, op, first=True))
 
 
 def _weights(

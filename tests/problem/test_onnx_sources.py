@@ -139,3 +139,20 @@ def test_float64_model(optimizer, diabetes):
     assert model.predict(X).dtype == np.float64
     elem_type = model.onnx_.graph.input[0].type.tensor_type.elem_type
     assert helper.tensor_dtype_to_np_dtype(elem_type) == np.float64
+
+
+@pytest.mark.parametrize("scores", ["float", "double"])
+def test_weights_of_two_types(optimizer, scores, diabetes, run_onnx):
+    X, y = diabetes[0].astype(np.float32), diabetes[1]
+    file = parser.parse_model(f"""
+        <ir_version: 8, opset_import: ["": 18]>
+        g (float[N,10] X) => ({scores}[N,1] Y)
+        <float[10,1] w = {{1, 1, 1, 1, 1, 1, 1, 1, 1, 1}}, double[1] b = {{0}}>
+        {{ m = MatMul (X, w) d = Cast <to = 11> (m) s = Add (d, b) Y = Cast (s) }}""")
+    kind = file.graph.output[0].type.tensor_type.elem_type
+    file.graph.node[-1].attribute.append(helper.make_attribute("to", kind))
+    model = optimizer(file, learning_rate=0.01, max_iter=20, random_state=0).fit(X, y)
+    assert model.score(X, y) > 0.48
+    arrays = initializer_arrays(model.onnx_)
+    assert {name: array.dtype.name for name, array in arrays.items()} == {"w": "float32", "b": "float64"}
+    np.testing.assert_allclose(run_onnx(model.onnx_, X)["Y"].ravel(), model.predict(X), rtol=1e-6)
