@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
-from onnx import ModelProto, NodeProto, TensorProto
+from onnx import ModelProto, NodeProto, TensorProto, TensorShapeProto, ValueInfoProto
 
 from .. import graphs
 from ..differentiation.random_feed import random_feed
@@ -29,6 +29,10 @@ def with_probed_shapes(model: ModelProto, run: Run, feeds: Feeds = RANDOM) -> Mo
     # that are equal in all runs are fixed, and an If whose condition depends on shapes only, and is the same
     # in all runs, is replaced by its branch.
     probes = _Probes(run, model, feeds)
+    if not all(map(_has_shape, model.graph.input)):
+        if probes.given is None:
+            return model  # random samples need the ranks of the inputs
+        model = _with_input_ranks(model, probes.given)
     choices = [node.input[0] for node in model.graph.node if is_choice(node)]
     conditions = [name for name in choices if _depends_on_shapes(name, model)]
     if conditions and probes.given is None:
@@ -45,6 +49,20 @@ def with_probed_shapes(model: ModelProto, run: Run, feeds: Feeds = RANDOM) -> Mo
             model = _reshaped(model, unknown[0], template)
         unknown = [name for name in _unknown(model) if name in shapes]
     return model
+
+
+def _with_input_ranks(model: ModelProto, given: Sequence[Mapping[str, np.ndarray]]) -> ModelProto:
+    """Return a model whose inputs without a declared shape have the ranks of given values."""
+    model = graphs.copy_model(model)
+    for value in model.graph.input:
+        ranks = {np.ndim(feed[value.name]) for feed in given if value.name in feed}
+        if len(ranks) == 1 and not _has_shape(value):
+            value.type.tensor_type.shape.dim.extend(TensorShapeProto.Dimension() for _ in range(*ranks))
+    return model
+
+
+def _has_shape(value: ValueInfoProto) -> bool:
+    return not value.type.HasField("tensor_type") or value.type.tensor_type.HasField("shape")
 
 
 def _depends_on_shapes(name: str, model: ModelProto) -> bool:

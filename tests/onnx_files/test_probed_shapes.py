@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from onnx import parser
 
-from ortlearn import OrtGradientOptimizer
+from ortlearn import OrtGradientOptimizer, onnx_files
+from ortlearn.differentiation import onnx_derivative
 from ortlearn.graphs import value_types
 from ortlearn.onnx_files.probed_shapes import with_probed_shapes
 from ortlearn.onnx_files.simplify import with_chosen_branches
@@ -112,3 +113,13 @@ def test_constant_branches_are_folded(run_onnx, condition, sign):
     assert "If" not in {node.op_type for node in folded.graph.node}
     np.testing.assert_allclose(run_onnx(folded, X)[0], sign * X.sum(1, keepdims=True), rtol=1e-5)
     assert to_trainable(model).trained == ["I1_w"]
+
+
+def test_input_without_a_shape():
+    model = parser.parse_model(f"{HEAD} <float[4,1] w = {{0, 0, 0, 0}}> {{ y = MatMul (x, w) }}")
+    model.graph.input[0].type.tensor_type.ClearField("shape")
+    assert OrtGradientOptimizer(model, learning_rate=0.1).fit(X, y).score(X, y) > 0.99
+    gradient = onnx_derivative(model, feeds={"x": X})  # the remedies that the error names
+    assert rank(gradient, "w_grad") == 2
+    opened = onnx_files.open(model, {"x": X})
+    assert OrtGradientOptimizer(opened, learning_rate=0.1).fit(X, y).score(X, y) > 0.99
