@@ -7,8 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from onnx import GraphProto, NodeProto, TensorProto, helper, numpy_helper
+from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
+from ..exceptions import ConversionError
 from ..graphs.external_tensors import tensor_array
 from ..graphs.nodes import attribute, captured_names, constant_value
 
@@ -18,6 +19,9 @@ RANGES = {
     **{getattr(TensorProto, f"UINT{bits}"): (0, 2**bits - 1) for bits in (4, 8, 16)},
     TensorProto.INT32: (-(2**31), 2**31 - 1),
 }
+#: Positions of the integer weights of operators that multiply integers.
+MULTIPLIED = {"MatMulInteger": 1, "ConvInteger": 1, "MatMulIntegerToFloat": 1, "DynamicQuantizeMatMul": 1}
+MULTIPLIED |= {"MatMulNBits": 1, "QLinearMatMul": 3, "QLinearConv": 3, "QGemm": 3, "DynamicQuantizeLSTM": 1}
 Holder = TensorProto | NodeProto  # an initializer, or a Constant
 Unique = Callable[[str], str]  # returns a new name
 
@@ -69,6 +73,22 @@ def array_of(holder: Holder) -> np.ndarray:
     value = constant_value(holder)
     assert value is not None
     return value
+
+
+def check_multiplied_integers(model: ModelProto) -> None:
+    """Raise an error for integer weights that operators multiply, since only others would be trained."""
+    stored, found = {tensor.name for tensor in model.graph.initializer}, dict[str, str]()
+    for node in model.graph.node:
+        position = MULTIPLIED.get(node.op_type, len(node.input))
+        if node.input[position : position + 1] and node.input[position] in stored:
+            found[node.input[position]] = node.op_type
+    if found:
+        raise ConversionError(
+            f"The weights {list(found)} are integers of {', '.join(sorted({*found.values()}))}, which cannot "
+            "be trained. Train the model before quantize_dynamic, or quantise it by quantize_static in the "
+            "format QDQ and pass straight_through=True. To train other weights only, name them by "
+            "weights_to_train."
+        )
 
 
 def dequantised(graph: GraphProto, constants: Mapping[str, Holder]) -> dict[str, Quantisation]:

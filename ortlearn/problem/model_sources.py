@@ -12,6 +12,7 @@ from sklearn.base import is_regressor
 from ..differentiation.random_feed import random_feed
 from ..exceptions import ObjectiveWarning, warn_user
 from ..losses import BaseLoss
+from ..onnx_files.integer_weights import check_multiplied_integers
 from ..onnx_files.loading import is_onnx_source
 from ..preprocessing.column_reading import read_columns
 from ..preprocessing.columns import shape_of
@@ -93,7 +94,7 @@ def converted(
     """Return the trainable graph of a fitted model or an ONNX file."""
     options = configuration.conversion
     classifies = is_onnx_source(source) and is_for_classes_only(loss)
-    return to_trainable(
+    found = to_trainable(
         source,
         options.weights_to_train,
         X=X,
@@ -109,6 +110,9 @@ def converted(
         straight_through=options.straight_through,
         output_name=options.output_name,
     )
+    if found.upgraded is not None and options.weights_to_train is None and options.lora is None:
+        check_multiplied_integers(found.upgraded)
+    return found
 
 
 def missing_columns_of(source: Any, trainable: TrainableModel, X: Any) -> frozenset[int]:

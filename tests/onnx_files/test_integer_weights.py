@@ -15,7 +15,7 @@ from onnxruntime.quantization import (
 )
 
 from ortlearn import OrtGradientForwardBackwardOptimizer, OrtGradientOptimizer
-from ortlearn.exceptions import GradientError, NoTrainableWeightError
+from ortlearn.exceptions import ConversionError, GradientError, NoTrainableWeightError
 from ortlearn.onnx_files import LoRA
 from ortlearn.onnx_files.integer_weights import RANGES
 from ortlearn.onnx_files.loading import load_onnx
@@ -174,8 +174,17 @@ def test_dynamic_quantisation_is_rejected(tmp_path, cls):
     logging.disable(logging.WARNING)
     quantize_dynamic(tmp_path / "float.onnx", tmp_path / "quantised.onnx")
     logging.disable(logging.NOTSET)
+    y = X["layers"][:, :2]
+    for straight_through in (False, True):
+        model = cls(tmp_path / "quantised.onnx", straight_through=straight_through)
+        with pytest.raises(
+            ConversionError, match=r"'w1_quantized', 'w2_q.* MatMulInteger, which cannot.*quantize_static"
+        ):
+            model.fit(X["layers"], y)
     with pytest.raises(GradientError, match="QuantizeLinear whose scale is stored, from calibration"):
-        cls(tmp_path / "quantised.onnx").fit(X["layers"], X["layers"][:, :2])
+        cls(tmp_path / "quantised.onnx", ["b1"]).fit(X["layers"], y)
+    trained = cls(tmp_path / "quantised.onnx", ["b2"], **OPTIONS).fit(X["layers"], y)
+    assert set(trained.trained_coef_) == {"b2"}
 
 
 # -- other layouts of quantised weights ----------------------------------------------------------------
