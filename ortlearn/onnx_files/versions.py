@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 
-from onnx import ModelProto, NodeProto, checker, defs, helper, version_converter
+from onnx import ModelProto, NodeProto, TensorProto, checker, defs, helper, version_converter
 from onnx import __version__ as onnx_version
 
 from ..differentiation.expand import expand_node
@@ -28,6 +28,7 @@ from ..runtime.readable_versions import (
     newest_opset,
     runtime_name,
 )
+from .weights import ROUNDING
 
 OPSET = 18  # of converted models
 MIN_OPSET = 13  # oldest opset of training graphs
@@ -35,6 +36,8 @@ MIN_IR_VERSION = 4  # oldest IR version with initializers that are not inputs
 #: Opsets that introduced NumPy's broadcasting, Scan without a batch axis, coordinate modes of Resize, and
 #: Hardmax along a single axis.
 BROADCASTING, ONE_SCAN, COORDINATES, ONE_AXIS = 7, 9, 11, 13
+#: Types of integers that QuantizeLinear and DequantizeLinear have since opset 21.
+NEW_INTEGERS = [getattr(TensorProto, name) for name in ("INT4", "UINT4", "INT16", "UINT16")]
 MAX_DEPTH = 8  # depth of nested function bodies
 
 
@@ -111,7 +114,23 @@ def upgraded(model: ModelProto) -> ModelProto:
         constants = {tensor.name for tensor in result.graph.initializer}
         for value in [value for value in result.graph.input if value.name in constants]:
             result.graph.input.remove(value)
-    return _upgraded(result, version) if version < MIN_OPSET else result
+    return _with_standard_rounding(_upgraded(result, version) if version < MIN_OPSET else result)
+
+
+def _with_standard_rounding(model: ModelProto) -> ModelProto:
+    """Return a model whose integers are rounded by standard operators instead of those of onnxruntime."""
+    version, kinds = opset_versions(model)[""], {t.name: t.data_type for t in model.graph.initializer}
+    rounding = [node for node in all_nodes(model.graph) if node.op_type in ROUNDING]
+    new = [node for node in rounding if any(kinds.get(name) in NEW_INTEGERS for name in node.input)]
+    if version < FLOOR_OPSET and any(node.domain in ("", "ai.onnx") for node in new):
+        raise ConversionError(
+            f"QuantizeLinear and DequantizeLinear of opset {version} have no integers of 4 and 16 bits: "
+            f"export the model with opset {FLOOR_OPSET}, or convert it by "
+            f"onnx.version_converter.convert_version(model, {FLOOR_OPSET})."
+        )
+    for node in rounding:
+        node.domain = "" if node.domain == "com.microsoft" else node.domain
+    return version_converter.convert_version(model, FLOOR_OPSET) if new and version < FLOOR_OPSET else model
 
 
 def _check_exist(versions: Mapping[str, int]) -> None:

@@ -111,6 +111,7 @@ KINDS = [
     (QuantType.QInt8, QuantType.QInt8, False),
     (QuantType.QInt8, QuantType.QUInt8, True),
     (QuantType.QUInt8, QuantType.QUInt8, False),
+    (QuantType.QInt16, QuantType.QUInt16, False),  # by operators of onnxruntime below opset 21
 ]
 
 
@@ -138,6 +139,14 @@ def test_quantised_networks(tmp_path, run_onnx, name, kind, cls):
     for model in (file, result):
         del model.graph.initializer[:]
     assert file == result
+
+
+def test_standard_rounding_to_16_bits_requires_opset_21(tmp_path):
+    file = quantised(tmp_path, "layers", QuantType.QInt16, QuantType.QUInt16)
+    for node in file.graph.node:
+        node.domain = ""
+    with pytest.raises(ConversionError, match=r"opset 18 have no integers of 4 and 16 bits.*opset 21"):
+        load_onnx(file)
 
 
 def test_trained_levels_are_written_back(tmp_path, run_onnx):
