@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.neighbors import NearestNeighbors
 from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
-from sklearn.utils import _safe_indexing
+from sklearn.utils import _safe_indexing, check_array
 from sklearn.utils.validation import _num_samples
 
 __all__ = ["joined", "more_samples", "student_of_size"]
@@ -58,10 +59,14 @@ def student_of_size(size: str, X: Any, classifies: bool, seed: int) -> Any:
 def _encoder(X: Any, scales: bool = True) -> Any:
     """Return the step that scales numbers and encodes other columns; None if there is nothing to do."""
     texts = [column for column in range(np.shape(X)[1]) if not _is_number(X, column)]
+    numbers = [column for column in range(np.shape(X)[1]) if column not in texts]
     scaler = StandardScaler() if scales else None
+    given = _safe_indexing(X, numbers, axis=1)
+    given = check_array(given, dtype=np.float64, ensure_all_finite=False, ensure_min_features=0)
+    if scales and np.isnan(given).any():
+        scaler = make_pipeline(SimpleImputer(add_indicator=True), scaler)
     if not texts:
         return scaler
-    numbers = [column for column in range(np.shape(X)[1]) if column not in texts]
     steps = [("categories", OneHotEncoder(handle_unknown="ignore", sparse_output=False), texts)]
     return ColumnTransformer([*steps, ("numbers", scaler or "passthrough", numbers)])
 

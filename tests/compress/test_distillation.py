@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from onnx import numpy_helper, parser
 from sklearn.datasets import load_digits, make_classification, make_friedman1
-from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier, RandomForestRegressor
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedKFold, cross_val_predict
 from sklearn.neural_network import MLPClassifier
@@ -239,6 +239,14 @@ def test_frames_of_several_types(forest):
     options = {**FAST, "held_out": (frame[350:], HELD[1]), "extra": 1}
     found = distill(teacher, "mlp:8", frame[:350], NAMES[y[:350]], **options)
     assert found.facts["agreement"]["value"] > 0.9
+
+
+@pytest.mark.parametrize("size", ["linear", "mlp:8"])
+def test_missing_values(size):
+    data = np.where(np.random.default_rng(0).uniform(size=X.shape) < 0.1, np.nan, X)
+    teacher = HistGradientBoostingClassifier(max_iter=20, random_state=0).fit(data, y)
+    found = distill(teacher, size, data, **{**FAST, "held_out": (data[350:], y[350:]), "alpha": 1.0})
+    assert found.facts["agreement"]["value"] > 0.8
 
 
 @pytest.mark.slow
