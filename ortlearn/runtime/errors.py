@@ -34,6 +34,9 @@ _COPIES = re.compile(r"ortlearn_(?:copy_\d+|rest)_of_")
 #: Installation of an onnxruntime that reads newer files.
 NEWER_RUNTIME = "pip install --upgrade 'ortlearn[onnxruntime]' (in place of onnxruntime-training)"
 _CHECK = "Check the model: onnx.checker.check_model(model, full_check=True), and that its inputs fit X."
+_EXPECTED = re.compile(r"Unexpected input data type.* expected: \(tensor\((?P<name>\w+)\)\)")
+#: NumPy's names of the types that onnxruntime names differently.
+_TYPES = {"float": "float32", "double": "float64"}
 _ADVICE = {
     "NOT_IMPLEMENTED": (
         "This onnxruntime has no kernel for the operator and its types: use dtype='float32', or, in an ONNX "
@@ -98,4 +101,7 @@ def _explained(error: Exception, library: str) -> str:
         where = f"operator {last['op']} (node {last['name']!r}): "
     text = _PLACE.sub("", _CODE.sub("", text).partition("\nStacktrace")[0]).strip()
     text = " ".join(text.split())[:MAX_TEXT].rstrip(".")
-    return f"{library} cannot process the model: {where}{text}. {_ADVICE.get(code, _CHECK)}"
+    advice, expected = _ADVICE.get(code, _CHECK), _EXPECTED.search(text)
+    if expected is not None:
+        advice = f"Convert the input: X.astype({_TYPES.get(expected['name'], expected['name'])!r})."
+    return f"{library} cannot process the model: {where}{text}. {advice}"

@@ -89,10 +89,12 @@ def test_values_are_not_checked():
 
 
 @pytest.mark.parametrize(
-    "samples", [X.astype(np.float64), X[:, :3], X[0]], ids=["type", "columns", "dimensions"]
+    "samples, message",
+    [(X.astype(np.float64), r"X\.astype\('float32'\)"), (X[:, :3], "Expected: 4"), (X[0], "Expected: 2")],
+    ids=["type", "columns", "dimensions"],
 )
-def test_invalid_arrays_are_an_execution_error(samples):
-    with pytest.raises(ExecutionError):
+def test_invalid_arrays_are_an_execution_error(samples, message):
+    with pytest.raises(ExecutionError, match=message):
         fitted(LinearRegression(), Y).predictor()(samples)
 
 
