@@ -24,14 +24,16 @@ STALE = (
 def check_file(problem: Problem, data: Data, runtime: Runtime) -> None:
     """Raise an error if the scores of a file do not fit its labels or those of the samples."""
     check_shape_of_scores(problem, data, runtime)
-    if any(entry.key == INTERVALS for entry in problem.trainable.model.metadata_props):
+    model = problem.trainable.model
+    ends = {"lower", "set"} & {value.name for value in model.graph.output}
+    if ends and any(entry.key == INTERVALS for entry in model.metadata_props):
         warn_user(STALE, CalibrationWarning)
     scores = problem.trainable.scores
     if scores is None or scores.task != "classification" or scores.positions is not None:
         return
     if not isinstance(scores.probabilities, str):
         return
-    model, name = problem.trainable.model, scores.probabilities
+    name = scores.probabilities
     inference, X = Inference(problem, model, runtime), data.X[:SAMPLES]
     shares = inference.predict_proba(X)
     takes_log = any(node.op_type == "Log" and scores.score in node.output for node in model.graph.node)

@@ -133,7 +133,10 @@ def output_name(fitted: Any, model: ModelProto, method: str) -> str:
     outputs += [node.input[0] for node in model.graph.node if node.op_type == "ZipMap"]
     found = [known for known in (name, f"model_{name}") if known in outputs] or outputs * (len(outputs) == 1)
     if not found:
-        raise ConversionError(f"The file lacks the output {name!r}, which {method} reads.")
+        raise ConversionError(
+            f"None of the outputs {outputs} of the file is known to be that of {method}: keep only one to "
+            f"predict, such as ortlearn.graphs.extract_model(file, {outputs[:1]})."
+        )
     return found[0]
 
 

@@ -101,8 +101,7 @@ def _with_one_type(found: TrainableModel) -> TrainableModel:
     new = {name: numpy_helper.from_array(array.astype(dtype), name) for name, array in arrays.items()}
     nodes = [renamed_node(node, cast) for node in model.graph.node]
     tensors = [new.get(tensor.name, tensor) for tensor in model.graph.initializer]
-    inputs = [value for value in model.graph.input if value.name not in new]
-    model = with_fields(model, node=nodes, initializer=tensors, input=inputs)
+    model = with_fields(model, node=nodes, initializer=tensors)
     return replace(found, model=append_nodes(model, op, first=True))
 
 

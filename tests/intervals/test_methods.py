@@ -11,7 +11,8 @@ from sklearn.svm import SVR
 
 from ortlearn import OrtGradientOptimizer, OrtIntervalRegressor
 from ortlearn.conversion import get_train_initializer
-from ortlearn.exceptions import CalibrationWarning
+from ortlearn.exceptions import CalibrationWarning, ConversionError
+from ortlearn.graphs import extract_model
 from ortlearn.intervals.arguments import sample_keys
 from ortlearn.intervals.conformal import conformal_quantile, needed, rank
 from ortlearn.saving import load, save
@@ -246,6 +247,19 @@ def test_constants_of_a_file_are_no_weights():
     weights = {"interval_constant_0", "interval_constant_1", "calibration.interval"}
     known, found = (get_train_initializer(part) for part in (file, trained.get_trained_onnx()))
     assert weights <= {name for name in known if np.array_equal(known[name][0], found[name][0])}
+
+
+def test_files_with_intervals():
+    file = OrtIntervalRegressor(Ridge(), random_state=0).fit(X, Y).get_trained_onnx()
+    advice = r"extract_model\(file, \['prediction'\]\)"
+    with (
+        pytest.warns(CalibrationWarning, match="lose their coverage"),
+        pytest.raises(ConversionError, match=advice),
+    ):
+        OrtIntervalRegressor(file).fit(X, Y)
+    part = extract_model(file, ["prediction"])
+    found = OrtIntervalRegressor(part).fit(X, Y).predict(X_NEW.astype(np.float32))
+    np.testing.assert_array_equal(found, run_file(file, X_NEW.astype(np.float32))["prediction"])
 
 
 def test_errors_leave_the_object_unchanged():
