@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from onnx import ModelProto
 from sklearn.base import is_regressor
+from sklearn.compose import TransformedTargetRegressor
 
 from ..differentiation.random_feed import random_feed
 from ..exceptions import ObjectiveWarning, warn_user
@@ -48,6 +49,7 @@ def fitted_source(
             names = type(configuration.loss).__name__, type(source).__name__
             text = "{} takes the predictions of {} as logarithms: start from a model of the logarithms of y."
             warn_user(text.format(*names), ObjectiveWarning)
+        if configuration.warm_start or isinstance(final_step(source), TransformedTargetRegressor):
             return source
     boosted = boosting_of(configuration)
     if boosted is not None:
@@ -65,6 +67,8 @@ def fitted_source(
     is_short = shapes_only and shape_parameters(final_step(source)) is not None
     if is_short and configuration.is_default and doubt_of(found, None):  # the fit may be kept
         return fitted(y, shapes_only=False)
+    if isinstance(final_step(source), TransformedTargetRegressor):  # its fit transforms responses, too
+        return found
     responses = _working_responses(y, sample_weight) if _predicts_labels(configuration, found) else None
     return found if responses is None else fitted(responses)
 

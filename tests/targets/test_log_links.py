@@ -160,3 +160,13 @@ def test_squared_error_of_a_model_with_a_log_link(model):
     np.testing.assert_allclose(predicted, fitted.predict(X), rtol=1e-4)
     np.testing.assert_allclose(trained.losses(X, COUNTS), (predicted - COUNTS) ** 2 / 2, rtol=1e-4, atol=1e-5)
     np.testing.assert_allclose(trained.to_sklearn().predict(X), predicted, rtol=1e-4)
+
+
+def test_initial_fit_of_transformed_targets():
+    """Working responses of a log link may be negative, unlike the labels that the model transforms."""
+    model = TransformedTargetRegressor(LinearRegression(), func=np.log1p, inverse_func=np.expm1)
+    trained = OrtGradientOptimizer(model, learning_loss="poisson", random_state=0).fit(X, COUNTS)
+    assert np.corrcoef(trained.predict(X), COUNTS)[0, 1] > 0.4
+    model.set_params(func=np.log, inverse_func=np.exp)
+    with pytest.raises(ValueError, match=r"outside of \[0, inf\)"):
+        OrtGradientOptimizer(model, learning_loss="poisson").fit(X, MEAN)
