@@ -116,3 +116,22 @@ def test_output_name_with_a_reserved_prefix(run_onnx):
     np.testing.assert_array_equal(
         run_onnx(trained.get_trained_onnx(), X)[1].argmax(axis=1), trained.predict(X)
     )
+
+
+@pytest.mark.parametrize("cls", BOTH)
+def test_columns_of_labels(run_onnx, cls):
+    """An output of sigmoids, without labels, is that of a classifier of columns if y has as many."""
+    file = network("s = MatMul (h, u) p = Sigmoid (s)", "float[N,3] p")
+    y = (X > 0).astype(int)
+    trained = cls(file, **LOG).fit(X, y)
+    (found,) = run_onnx(trained.get_trained_onnx(), X)
+    np.testing.assert_allclose(trained.predict_proba(X), found, atol=1e-6)
+    np.testing.assert_array_equal(trained.predict(X), found > 0.5)
+    assert trained.score(X, y) > 0.8
+    expected = -np.log(np.where(y, found, 1 - found)).sum(axis=1)
+    np.testing.assert_allclose(trained.losses(X, y), expected, rtol=1e-3)
+    both = network("s = MatMul (h, u) p = Sigmoid (s)", "float[N,3] s, float[N,3] p")
+    assert trained.score(X, y) == cls(both, output_name="p", **LOG).fit(X, y).score(X, y)
+    assert cls(both, **LOG).fit(X, CLASSES).score(X, CLASSES) > 0.8
+    with pytest.raises(ValueError, match="should be a 1d array"):
+        cls(network("s = MatMul (h, u) p = Softmax (s)", "float[N,3] p"), **LOG).fit(X, y)

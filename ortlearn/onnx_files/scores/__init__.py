@@ -1,12 +1,13 @@
 """Find the trained tensor of an ONNX file: raw scores before sigmoid or softmax, or predictions."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from onnx import ModelProto
 
 from ...graphs import TensorType
 from ...models import Scores
 from ...models.parameters import Parameter
+from .links import raw_score
 from .outputs import chosen_outputs, split_outputs
 from .positions import LabelShape, position_classes
 from .score_view import APPENDED, ScoreView
@@ -30,13 +31,25 @@ def attach_scores(
     learned = [name for name, weight in weights.items() if weight.learned]
     view = ScoreView(model, types, chosen_outputs(model, output_name, learned) if output_name else ())
     floats, labels = split_outputs(view)
-    columns = [view.width(name) or 0 for name in (*labels, *floats)]
     if task == "regression" or (task is None and not labels):
         scores = regression_scores(view, link)
     elif all(len(view.sample_shape(name)) > 1 for name in floats):
         scores = position_classes(view, weights, label_shape)
-    elif len(columns) == 2 and columns[0] == columns[1] > 1:
-        scores = multilabel_scores(view)  # matrices of labels and of scores
+    elif _are_labels(view, floats, labels, label_shape):
+        scores = multilabel_scores(view)
     else:
         scores = classification_scores(view, weights)
     return view.result(), scores
+
+
+def _are_labels(
+    view: ScoreView, floats: Sequence[str], labels: Sequence[str], label_shape: LabelShape
+) -> bool:
+    """Return whether the columns of the scores are labels: those of another output, or of y."""
+    if len(floats) > 1 or len(labels) > 1 or (view.width(floats[0]) or 0) < 2:
+        return False
+    if labels:
+        return view.width(labels[0]) == view.width(floats[0])
+    raw = raw_score(view, floats[0])
+    is_softmax = raw is not None and raw.link == "softmax"
+    return not is_softmax and (label_shape or ())[1:] == (view.width(floats[0]),)

@@ -56,7 +56,7 @@ def regression_scores(view: ScoreView, link: str) -> Scores:
 
 def multilabel_scores(view: ScoreView) -> Scores:
     """Return the scores of a multilabel classifier, the logits of its probabilities."""
-    (output, *_), (label, *_) = split_outputs(view)
+    (output, *_), labels = split_outputs(view)
     n_labels, raw = view.width(output) or 0, raw_score(view, output)
     if raw is None:
         scores = decision_score(view, output).name
@@ -70,9 +70,11 @@ def multilabel_scores(view: ScoreView) -> Scores:
             logarithms = [log_probabilities(view, name).name for name in (output, rest)]
             known = [view.append("Sub", *logarithms)]
         scores = view.concat(known)
-    if any(node.op_type == "Binarizer" for node in view.nodes_before(label)):
+    label = labels[0] if labels else view.op.unique("label")
+    if not labels or any(node.op_type == "Binarizer" for node in view.nodes_before(label)):
         # skl2onnx compares scores, not probabilities, with 0.5; onnxruntime has no Binarizer in float64.
-        view.replace_output(label, TensorProto.INT64, view.width(scores))
+        if labels:
+            view.replace_output(label, TensorProto.INT64, view.width(scores))
         above = view.op.Greater(scores, view.scalar(0.0, scores))
         view.op.node("Cast", above, outputs=[label], to=TensorProto.INT64)
     probabilities = None if raw is None else output
