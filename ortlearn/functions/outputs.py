@@ -22,6 +22,7 @@ from ..graphs import (
 from ..graphs.editing import with_fields
 from ..models import Scores
 from ..models.trees.nodes import FusedTrees
+from ..onnx_files.running_statistics import for_evaluation
 from ..preprocessing.estimator_checks import is_trainer, last_step
 from ..quiet import quiet
 from .sources import Source
@@ -34,7 +35,7 @@ RAW = "raw_score"
 
 def with_output(source: Source, output: str) -> ModelProto:
     """Return the graph with one output: a method's result, the raw scores, or an output of the file."""
-    model = source.model
+    model = for_evaluation(source.model)
     types, names = value_types(model), graph_names(model.graph)
     of_file = {value.name: value for value in model.graph.output}
     dtype = source.schema.float_dtype if source.scores is None else source.scores.dtype

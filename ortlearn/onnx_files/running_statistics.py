@@ -9,7 +9,7 @@ from ..differentiation.gradient_builder import GradientBuilder
 from ..differentiation.rule_context import RuleNode
 from ..differentiation.rules.normalization import by_batch_statistics
 from ..exceptions import ConversionError
-from ..graphs import append_nodes, graph_names, make_value_info, opset_versions, value_types
+from ..graphs import append_nodes, graph_names, make_value_info, node_inputs, opset_versions, value_types
 from ..graphs.editing import with_fields
 from ..graphs.nodes import attribute, copy_node
 
@@ -43,6 +43,7 @@ def for_evaluation(model: ModelProto) -> ModelProto:
         return model
     nodes: list[NodeProto] = []
     op = GradientBuilder(opset_versions(model)[""], existing_names=graph_names(model.graph))
+    read = {value.name for value in model.graph.output}.union(*map(node_inputs, model.graph.node))
     for node in model.graph.node:
         if not _is_training(node):
             nodes.append(node)
@@ -51,7 +52,7 @@ def for_evaluation(model: ModelProto) -> ModelProto:
         next(item for item in frozen.attribute if item.name == "training_mode").i = 0
         nodes.append(frozen)
         for position, name in zip(STATISTICS, node.output[1:], strict=False):
-            if name:
+            if name in read:
                 op.Identity(node.input[position], outputs=[name])
                 nodes.append(op.nodes[-1])
     return with_fields(model, node=nodes)

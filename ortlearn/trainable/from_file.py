@@ -21,6 +21,7 @@ from ..onnx_files.half_precision import with_float32
 from ..onnx_files.interface import holds_weights, with_interface, without_tensors
 from ..onnx_files.loading import INTERVALS, without_record
 from ..onnx_files.low_rank.adapters import LoRA
+from ..onnx_files.running_statistics import for_evaluation
 from ..onnx_files.scores import attach_scores
 from ..onnx_files.weights import find_weights
 from ..preprocessing.schema import graph_inputs, schema_of_graph
@@ -155,7 +156,8 @@ def _with_exports(
     is_unchanged = all(node.name in nodes_of_file for node in graph.graph.node)
     upgraded = with_interface(graph, with_float32(file))
     exported = file if is_unchanged and holds_weights(file, graph, weights) else upgraded
-    return replace(found, exported=without_record(exported), upgraded=without_record(upgraded))
+    exported, upgraded = (for_evaluation(without_record(model)) for model in (exported, upgraded))
+    return replace(found, exported=exported, upgraded=upgraded)
 
 
 def _without_reserved_names(model: ModelProto) -> tuple[ModelProto, dict[str, str]]:
