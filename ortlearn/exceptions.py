@@ -49,8 +49,8 @@ LIMITS = "docs/limits.md"
 OWN_CALLERS = ("ortlearn", "sklearn", "joblib")
 #: Modules that fit many copies of an estimator.
 REPEATING = ("sklearn.model_selection", "sklearn.feature_selection")
-#: Warnings issued in searches, by the outermost object, or the estimator that a function takes.
-_ISSUED: WeakKeyDictionary[Any, set[str]] = WeakKeyDictionary()
+#: Categories of warnings issued in searches, by the outermost object, or the estimator that a function takes.
+_ISSUED: WeakKeyDictionary[Any, set[type[Warning]]] = WeakKeyDictionary()
 
 
 class OrtlearnError(Exception):
@@ -228,7 +228,7 @@ def limit_address(anchor: str) -> str:
 def warn_user(message: str, category: type[Warning], once: bool = False) -> None:
     """Warn at the line that called ortlearn, be it through a pipeline or a search of scikit-learn.
 
-    With ``once``, a search or a cross-validation, which trains many copies, warns only once.
+    With ``once``, a search or a cross-validation, which trains many copies, warns of a category only once.
     """
     level, frame, owner = 1, inspect.currentframe(), None
     while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] in OWN_CALLERS:
@@ -236,6 +236,6 @@ def warn_user(message: str, category: type[Warning], once: bool = False) -> None
             owner = frame.f_locals.get("self", frame.f_locals.get("estimator"))
         level, frame = level + 1, frame.f_back
     known = _ISSUED.setdefault(owner, set()) if hasattr(owner, "get_params") else set()
-    if message not in known:
+    if category not in known:
         warnings.warn(message, category, stacklevel=level)  # an error if the user asks for it
-        known.add(message)
+        known.add(category)

@@ -123,7 +123,7 @@ def train(
 def _ended(model: FittedModel, reason: str, task: FitTask | None) -> FittedModel:
     """Warn if the start was kept, for a reason; return the model."""
     if model.state.start_kept and reason:
-        warn_user(START_KEPT.format(reason), StartKeptWarning)
+        warn_user(START_KEPT.format(reason), StartKeptWarning, once=True)
     if task is not None:
         task.end(model)
     return model

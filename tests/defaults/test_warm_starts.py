@@ -210,6 +210,15 @@ def test_one_warning_of_an_unfitted_model_in_a_search(search):
                 trainer.fit(X, y)
 
 
+def test_one_warning_of_kept_starts_in_a_search():
+    X, y = WINE
+    trainer = OrtGradientOptimizer(FrozenEstimator(Ridge().fit(X, y)), warm_start=True, random_state=0)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        GridSearchCV(trainer, {"max_iter": [2, 3]}, cv=3).fit(X, y)
+    assert sum(item.category is StartKeptWarning for item in caught) == 1
+
+
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
 @pytest.mark.parametrize(
     "rate",
