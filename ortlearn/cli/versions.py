@@ -10,7 +10,7 @@ import argparse
 from ..evaluation.data_files import read_sample
 from ..evaluation.model_files import load_model
 from ..lifecycle import ModelFolder
-from ..lifecycle.promotion import check_interface, model_contents
+from ..lifecycle.promotion import model_contents
 from .parser import MOST_SAMPLES, UsageError
 from .report import number, table
 
@@ -38,8 +38,6 @@ def run(options: argparse.Namespace) -> dict:
     folder = ModelFolder(options.folder)
     if options.add is not None:
         onnx, skops = _contents(options)
-        if folder.current is not None:
-            check_interface(folder, onnx)
         folder.switch(folder.add(onnx, skops))
     elif options.switch is not None:
         folder.switch(options.switch)

@@ -6,19 +6,16 @@ import os
 from dataclasses import replace
 
 import numpy as np
-from onnx import TensorProto
 
 from ..evaluation.data_files import Table
-from ..evaluation.onnx_model import OnnxModel
 from ..evaluation.predictions import Model
-from ..graphs import TensorType
 from ..saving import sklearn_objects
 from .cards import cards
 from .results import Adaptation, onnx_bytes
 from .samples import source_of
 from .versions import ModelFolder
 
-__all__ = ["check_interface", "model_contents", "promote", "stored"]
+__all__ = ["model_contents", "promote", "stored"]
 
 
 def promote(adaptation: Adaptation, folder: str | os.PathLike | ModelFolder) -> int:
@@ -47,8 +44,6 @@ def promote(adaptation: Adaptation, folder: str | os.PathLike | ModelFolder) -> 
     folder = folder if isinstance(folder, ModelFolder) else ModelFolder(folder)
     folder.path.mkdir(parents=True, exist_ok=True)
     with folder.locked():
-        if folder.current is not None:
-            check_interface(folder, adaptation.onnx)
         folder.switch(number := _added(folder, adaptation))
     return number
 
@@ -79,30 +74,6 @@ def _added(folder: ModelFolder, found: Adaptation) -> int:
 def model_contents(model: Model, samples: Table | None) -> tuple[bytes, bytes | None]:
     """Return a model as the contents of an ONNX file and of a skops file, None if it has none."""
     return onnx_bytes(model, samples), _skops(model)
-
-
-def check_interface(folder: ModelFolder, content: bytes) -> None:
-    """Raise a ValueError if an ONNX file has other inputs or outputs than the version in use."""
-    old, new = (OnnxModel(source, "the model") for source in (str(folder.current_path), content))
-    for kind in ("input", "output"):
-        known, found = (_described(model, kind) for model in (old, new))
-        if known != found:
-            raise ValueError(
-                f"The {kind}s of the model ({found}) differ from those of version {folder.current}, which is "
-                f"in use ({known}). Servers of {folder.path} expect these: use another folder for the model."
-            )
-
-
-def _described(model: OnnxModel, kind: str) -> str:
-    """Return names, types and sizes of the inputs or outputs of a file, ? for an unknown size."""
-    texts, constants = [], {tensor.name for tensor in model.model.graph.initializer}
-    for name in (value.name for value in getattr(model.model.graph, kind)):
-        known = model.types.get(name, TensorType(TensorProto.UNDEFINED))
-        sizes = [str(size) if isinstance(size, int) else "?" for size in (known.shape or ())[1:]]
-        if name not in constants:
-            element = TensorProto.DataType.Name(known.elem_type).lower()
-            texts.append(f"{name}: {element}[{', '.join(['n', *sizes])}]")
-    return ", ".join(texts)
 
 
 def _skops(model: Model) -> bytes | None:

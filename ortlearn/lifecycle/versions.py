@@ -27,6 +27,7 @@ from ..evaluation.predictions import Model
 from ..exceptions import SavedFileError
 from ..graphs.files import remove_hidden_files, write_atomically
 from ..saving.regular_files import file_size, open_regular
+from .interface import check_interface
 
 __all__ = ["ModelFolder"]
 
@@ -146,11 +147,14 @@ class ModelFolder:
         Raises
         ------
         ValueError
-            If another process changes the folder.
+            If another process changes the folder, or if inputs, outputs or classes differ from those of the
+            version in use.
         """
         self.path.mkdir(parents=True, exist_ok=True)
         with self.locked():
             remove_hidden_files(self.path)
+            if self.current is not None:
+                check_interface(self.current_path, onnx)
             number = max(self._numbers(), default=0) + 1
             if number > LAST:
                 raise ValueError(f"{self.path} has {LAST} versions: use another folder.")

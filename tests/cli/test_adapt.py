@@ -95,7 +95,7 @@ def test_models_with_another_interface_are_not_added(run, tmp_path):
     ):
         found = run("versions", folder, "--add", tmp_path / f"{name}.onnx")
         assert found.status == 2
-        assert message in found.err and "differ from those of version 2" in found.err
+        assert message in found.err and "differ from those of model-0002.onnx" in found.err
         assert (folder / "current").read_text() == "model-0002.onnx\nmodel-0001.onnx\n"
 
 

@@ -119,7 +119,7 @@ def test_models_with_other_inputs_are_not_promoted(tmp_path):
     other = OrtGradientOptimizer(Ridge()).fit(np.hstack([X, X]), y).get_trained_onnx()
     folder.switch(folder.add(other.SerializeToString()))
     found = adapt(model, numbers(1, slope=-1.0), candidates=["warm_start"])
-    with pytest.raises(ValueError, match="differ from those of version 1, which is in use"):
+    with pytest.raises(ValueError, match="differ from those of model-0001.onnx, which is in use"):
         promote(found, folder)
     assert len(folder.history()) == 1
 

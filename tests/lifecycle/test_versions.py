@@ -9,7 +9,7 @@ import time
 
 import numpy as np
 import pytest
-from sklearn.linear_model import Ridge
+from sklearn.linear_model import LogisticRegression, Ridge
 
 from ortlearn import OrtGradientOptimizer
 from ortlearn.callbacks.locks import RunLock
@@ -49,6 +49,20 @@ def test_add_switch_and_roll_back(folder, content):
     with pytest.raises(ValueError, match=r"has no version 7, but \[1, 2\]"):
         folder.switch(7)
     assert folder.model().kind == "ONNX"
+
+
+def test_models_with_another_interface_are_refused(tmp_path):
+    folder, y = ModelFolder(tmp_path), np.where(X[:, 0] > 0, "yes", "no")
+
+    def contents(X, y):
+        return OrtGradientOptimizer(LogisticRegression()).fit(X, y).get_trained_onnx().SerializeToString()
+
+    folder.switch(folder.add(contents(X, y)))
+    assert folder.add(contents(-X, y)) == 2
+    for other, kind in ((contents(X[:, :1], y), "inputs"), (contents(X, np.char.upper(y)), "classes")):
+        with pytest.raises(ValueError, match=f"The {kind} of the model .* differ from those of model-0001"):
+            folder.add(other)
+    assert len(folder.history()) == 2
 
 
 def test_empty_folder(tmp_path):
