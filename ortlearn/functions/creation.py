@@ -36,7 +36,8 @@ def differentiable(
     output : str, default="predict"
         Method: ``"predict"`` of a regressor, ``"predict_proba"``, ``"predict_log_proba"``,
         ``"decision_function"``, ``"transform"`` or ``"score_samples"``; ``"raw_score"`` for the scores before
-        a sigmoid, a softmax or an exponential; or the name of an output of an ONNX file.
+        a sigmoid, a softmax or an exponential; or the name of an output of an ONNX file. Probabilities of
+        several labels, which scikit-learn returns as a list of arrays, are columns of one array.
     wrt : {"X", "transformed"}, default="X"
         ``"transformed"`` differentiates with respect to the columns that the steps which stay in scikit-learn
         compute; X is still the argument of the function.

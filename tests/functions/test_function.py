@@ -21,6 +21,7 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.mixture import GaussianMixture
+from sklearn.multioutput import MultiOutputClassifier
 from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, PolynomialFeatures, StandardScaler
@@ -165,6 +166,14 @@ def test_classes_by_name():
         f.gradient(P)
     with pytest.raises(ValueError, match="out of range"):
         f.gradient(P, 3)
+
+
+def test_probabilities_of_several_labels_are_joined():
+    X = np.random.default_rng(0).normal(size=(60, 3))
+    Y = np.column_stack([X[:, :3].argmax(axis=1), X[:, 0] > 0])
+    model = MultiOutputClassifier(LogisticRegression()).fit(X, Y)
+    f = differentiable(model, "predict_proba")
+    np.testing.assert_allclose(f(X), np.hstack(model.predict_proba(X)), rtol=1e-6)
 
 
 def test_frames_with_text():
