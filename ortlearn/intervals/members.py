@@ -19,7 +19,7 @@ from sklearn.utils import check_random_state
 from .. import conversion
 from ..estimators import OrtGradientOptimizer
 from ..estimators.base import BaseOrtGradientEstimator
-from ..exceptions import ConversionError
+from ..exceptions import CalibrationWarning, ConversionError
 from ..fitting.fitted_model import FittedModel
 from ..fitting.resumed_training import find_resumption
 from ..fitting.start import new_start
@@ -30,6 +30,7 @@ from ..inference.sample_chunks import BoundedCall, by_chunks
 from ..onnx_files.loading import read_onnx
 from ..onnx_files.versions import pin_versions
 from ..problem.samples import Samples
+from ..quiet import quiet
 from ..runtime.checked_sessions import open_session
 from ..runtime.devices import Device
 from ..runtime.forks import PerProcess
@@ -192,7 +193,8 @@ def as_member(estimator: Any, X: Any, y: Any, **parameters: Any) -> Member:
     if isinstance(estimator, BaseOrtGradientEstimator):
         return Member(copy.deepcopy(estimator))
     optimizer = OrtGradientOptimizer(estimator, warm_start=True, random_state=0, **parameters)
-    start = new_start(optimizer._configuration(), Samples(X, y), check_random_state(0), 0)
+    with quiet(CalibrationWarning):  # intervals and sets of a file, which training would invalidate
+        start = new_start(optimizer._configuration(), Samples(X, y), check_random_state(0), 0)
     state = replace(start.state, start_kept=True)
     optimizer._fitted = FittedModel(start.problem, start.features, state)
     return Member(optimizer, file=_own_file(estimator))
