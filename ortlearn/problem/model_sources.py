@@ -51,6 +51,7 @@ def fitted_source(
             warn_user(text.format(*names), ObjectiveWarning)
         if configuration.warm_start or isinstance(final_step(source), TransformedTargetRegressor):
             return source
+    _check_transformed(final_step(source), y)
     boosted = boosting_of(configuration)
     if boosted is not None:
         return fit_stages(configuration, boosted, X, y, sample_weight, random_state, classes)
@@ -71,6 +72,20 @@ def fitted_source(
         return found
     responses = _working_responses(y, sample_weight) if _predicts_labels(configuration, found) else None
     return found if responses is None else fitted(responses)
+
+
+def _check_transformed(model: Any, y: Any) -> None:
+    """Raise an error if a model transforms labels to values that are not finite, before it is fitted."""
+    labels, func = np.asarray(y), getattr(model, "func", None)
+    if func is None or not isinstance(model, TransformedTargetRegressor) or labels.dtype.kind not in "iuf":
+        return
+    with np.errstate(all="ignore"):
+        found = np.asarray(func(labels[:, None] if labels.ndim == 1 else labels), dtype=np.float64)
+    if np.isfinite(labels).all() and not np.isfinite(found).all():
+        raise ValueError(
+            "func of TransformedTargetRegressor gives values that are not finite for some labels: use a "
+            "function that is finite for all of them, such as numpy.log1p instead of numpy.log for zeros."
+        )
 
 
 def _predicts_labels(configuration: Configuration, source: Any) -> bool:

@@ -170,3 +170,5 @@ def test_initial_fit_of_transformed_targets():
     model.set_params(func=np.log, inverse_func=np.exp)
     with pytest.raises(ValueError, match=r"outside of \[0, inf\)"):
         OrtGradientOptimizer(model, learning_loss="poisson").fit(X, MEAN)
+    with pytest.raises(ValueError, match="not finite for some labels.*log1p"):
+        OrtGradientOptimizer(model).fit(X, COUNTS)
