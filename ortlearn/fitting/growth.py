@@ -32,7 +32,7 @@ from .start import Start, new_start
 
 __all__ = ["Growth", "TreeStream", "check_grows"]
 
-#: Fewest new samples that decide about an ensemble; fewer wait for those of the next calls.
+#: Fewest new samples that decide about an ensemble; fewer, and those that lack a class, wait for others.
 JUDGES = 50
 #: Largest number of trees, relative to that of the first model.
 LARGEST = 1.5
@@ -239,7 +239,7 @@ class TreeStream:
         loss = float(np.average(losses, weights=weights))
         if known is None and self.last is None and not self.growth.was_given:  # fitted on these samples
             return loss, start, self._window(part, part)
-        if len(weights) < JUDGES:
+        if len(weights) < JUDGES or (len(weights) < rule.window(part) and self._lacks_classes(known)):
             known = known or replace(self._window(part, None), samples=self.samples.take(np.arange(0)))
             return loss, start, replace(known, waiting=self.samples)
         window = self._window(part, None) if known is None else known.with_more(self.samples)
@@ -254,6 +254,14 @@ class TreeStream:
         keeps_old = share == 0 or has_changed  # to compare it once more
         old, recent = window.old if keeps_old else part, () if has_changed else (*window.losses, loss)
         return loss, start, replace(window, new=new or window.new, old=old, losses=recent[-CALLS:])
+
+    def _lacks_classes(self, known: Window | None) -> bool:
+        """Return whether the samples of a call, which would decide, lack a class that was learnt."""
+        classes = self.start.problem.targets.classes
+        if classes is None or isinstance(classes, list):
+            return False
+        learnt = classes if known is None or self.growth.was_given else known.samples.y
+        return len(np.setdiff1d(learnt, self.samples.y)) > 0
 
     def _has_changed(self, losses: np.ndarray, loss: float, recent: tuple[float, ...]) -> bool:
         """Return whether the loss of new samples shows that labels depend on features in another way."""

@@ -5,9 +5,10 @@ import pickle
 import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.datasets import make_friedman1
+from sklearn.datasets import make_classification, make_friedman1
 from sklearn.ensemble import (
     AdaBoostClassifier,
+    BaggingClassifier,
     GradientBoostingClassifier,
     GradientBoostingRegressor,
     HistGradientBoostingClassifier,
@@ -212,3 +213,24 @@ def test_samples_are_not_forgotten_without_a_change(seed):
         trainer.partial_fit(X[start : start + 200], y[start : start + 200])
     refit = GradientBoostingRegressor(random_state=0).fit(X[:800], y[:800])
     assert trainer.score(X[3000:], y[3000:]) > refit.score(X[3000:], y[3000:]) - 0.02
+
+
+@pytest.mark.parametrize(
+    "model", [RandomForestClassifier(20, random_state=0), BaggingClassifier(random_state=0)]
+)
+def test_samples_that_lack_a_class_wait(model):
+    """They would show that trees which do not know the class are better."""
+    samples, labels = make_classification(
+        3000, 10, n_informative=6, n_classes=3, n_clusters_per_class=1, random_state=0
+    )
+    model = clone(model).fit(samples[:400], labels[:400])
+    trainer = OrtGradientOptimizer(model, warm_start=True, random_state=0)
+    others = 400 + np.flatnonzero(labels[400:1000] < 2)
+    for part in np.array_split(others, 3):
+        trainer.partial_fit(samples[part], labels[part])
+        assert (
+            trainer.score(samples[2000:], labels[2000:]) > model.score(samples[2000:], labels[2000:]) - 0.02
+        )
+    for first in range(1000, 2000, 250):
+        trainer.partial_fit(samples[first : first + 250], labels[first : first + 250])
+    assert trainer.score(samples[2000:], labels[2000:]) > model.score(samples[2000:], labels[2000:])
