@@ -10,13 +10,12 @@ import numpy as np
 from sklearn.base import is_classifier
 from sklearn.pipeline import Pipeline
 
-from ..comparison.candidates import Pull
 from ..comparison.evidence import best_of, bounded, improves
 from ..comparison.measures import misclassified, weights_of
 from ..exceptions import OrtlearnError
 from ..inference.score_runner import ScoreRunner
 from ..models import fitted_part
-from ..models.capabilities import GrowingEnsemble, ReplacedEnsemble, capability_of
+from ..models.capabilities import GrowingEnsemble, ReplacedModel, capability_of
 from ..models.registry import inner_part
 from ..preprocessing.columns import count_samples
 from ..preprocessing.initial_fit import after_steps, fit_clone, is_fitted
@@ -73,9 +72,12 @@ class Growth:
         if not of_stream and not (configuration.warm_start and was_given):
             return None
         part = fitted_part(source)
-        rule, kind = capability_of(part, GrowingEnsemble), cls
+        rule = capability_of(part, GrowingEnsemble)
         if rule is None and start.problem.doubt and not of_stream:
-            rule, kind = ReplacedModel(), Refit
+            rule = ReplacedModel()
+        kind = Refit if isinstance(rule, ReplacedModel) else cls
+        if kind is Refit and not configuration.is_default:
+            return None
         if rule is None or not rule.grows(part) or part is not _reached(source):
             return None
         return kind(configuration, source, rule, samples, start.state.seed, expected, was_given)
@@ -96,7 +98,16 @@ class Growth:
     def new_scores(self, samples: Samples, others: Samples) -> tuple[np.ndarray | None, Any]:
         """Return scores and errors of other samples by a model fitted on samples; None if the fit fails."""
         new = self.fitted(samples)
-        return None if new is None else self.rule.scores_of(new, self.after_steps(others.X)), None
+        scores = None if new is None else self.scores_of(new, others)
+        return scores, None if scores is None else self.errors_of(new, others)
+
+    def scores_of(self, part: Any, samples: Samples) -> Any:
+        """Return scores of samples by a model at the end of the source; None if they cannot be computed."""
+        return self.rule.scores_of(part, self.after_steps(samples.X))
+
+    def errors_of(self, part: Any, samples: Samples) -> np.ndarray | None:
+        """Return which samples are misclassified; None if that is not compared."""
+        return None
 
     def completed(self, model: FittedModel, share: float) -> FittedModel:
         """Return a trained model with trees fitted on all samples, which get a share of the scores."""
@@ -110,48 +121,37 @@ class Growth:
 
     def start_with(self, state: TrainingState, part: Any) -> Start:
         """Return the start of a model with another ensemble, after a training that ended with a state."""
-        configuration = replace(self.configuration, source=_replaced(self.source, part))
-        with quiet():  # the same warnings were shown before
-            random_state = np.random.RandomState(self.seed % 2**32)
-            start = new_start(configuration, self.samples, random_state, self.seed, None, self.expected)
+        start = self._start_of(part, self.samples)
         state = state.back_to(start.weights)
         return replace(start, state=replace(state, anchor=start.weights, start_kept=False, grown=True))
+
+    def _start_of(self, part: Any, samples: Samples, compares: bool = True) -> Start:
+        """Return the start of another model on samples."""
+        known = replace(self.configuration, source=_replaced(self.source, part))
+        state, expected = np.random.RandomState(self.seed % 2**32), self.expected
+        with quiet():  # the same warnings were shown before
+            return new_start(known, samples, state, self.seed, None, expected, compares=compares)
 
     def after_steps(self, X: Any) -> Any:
         """Return X after the preprocessing steps."""
         return after_steps(self.source, X)
 
 
-class ReplacedModel(ReplacedEnsemble):
-    """Models that are no ensembles, and are fitted again."""
-
-    evidence = 2.0
-
-    def leaf_evidence(self, model: Any) -> float:
-        return Pull.evidence
-
-
 class Refit(Growth):
     """A model that may be fitted again, as its training has another objective than its fit."""
 
-    def new_scores(self, samples: Samples, others: Samples) -> tuple[np.ndarray | None, Any]:
-        part, random_state = self.fitted(samples), np.random.RandomState(self.seed % 2**32)
-        if part is None:
-            return None, None
-        known = replace(self.configuration, source=_replaced(self.source, part))
+    def scores_of(self, part: Any, samples: Samples) -> Any:
         try:
-            with quiet():
-                start = new_start(known, others, random_state, self.seed, None, self.expected, compares=False)
+            start = self._start_of(part, samples, compares=False)
         except (ValueError, OrtlearnError):  # such as a category that the samples of the fit lack
-            return None, None
-        scores = ScoreRunner(start.problem.task(False), known.runtime).scores(start.weights, start.data)
-        return scores, self._errors(known.source, others)
-
-    def _errors(self, source: Any, samples: Samples) -> np.ndarray | None:
-        """Return which samples a classifier misclassifies; None for other models."""
-        if not is_classifier(source) or np.ndim(samples.y) > 1:
             return None
-        return np.asarray(source.predict(samples.X) != np.asarray(samples.y))
+        runner = ScoreRunner(start.problem.task(False), self.configuration.runtime)
+        return runner.scores(start.weights, start.data)
+
+    def errors_of(self, part: Any, samples: Samples) -> np.ndarray | None:
+        if not is_classifier(part) or np.ndim(samples.y) > 1:
+            return None
+        return np.asarray(part.predict(self.after_steps(samples.X)) != np.asarray(samples.y))
 
 
 def _with_classes(samples: Samples, classes: np.ndarray) -> Samples:
@@ -233,7 +233,7 @@ class TreeStream:
     def _after(self, part: Any, known: Window | None) -> tuple[float, Start, Window]:
         """Return the same, given the ensemble and the window before."""
         start, rule = self.start, self.growth.rule
-        scores = rule.scores_of(part, self.growth.after_steps(self.samples.X))
+        scores = self.growth.scores_of(part, self.samples)
         weights = weights_of(start.data)
         losses = self._losses([scores], self.samples)[0]
         loss = float(np.average(losses, weights=weights))
@@ -283,8 +283,9 @@ class TreeStream:
             new, shares = growth.fitted(self.samples.take(order[1::2])), shares[::-1]
         if new is None or not weights.any():
             return 0.0
-        X = growth.after_steps(judges.X)
-        old, scores = (rule.scores_of(own, X) for own in (window.old, new))
+        old, scores = (growth.scores_of(own, judges) for own in (window.old, new))
+        if old is None or scores is None:
+            return 0.0
         rows = [rule.mixed_scores(old, scores, share) for share in shares]
         losses = self._losses(rows, judges)
         if self.start.problem.targets.classes is not None:

@@ -17,7 +17,8 @@ if TYPE_CHECKING:  # only fits of boosting need it
     from ..boosting.stages import StageObjective
 
 __all__ = [
-    *("Bags", "BoostedStages", "CrossFitted", "GrowingEnsemble", "ReplacedEnsemble", "ShiftedTables"),
+    *("Bags", "BoostedStages", "CrossFitted", "GrowingEnsemble"),
+    *("ReplacedEnsemble", "ReplacedModel", "ShiftedTables"),
     *("UNSEEN_OUTPUTS", "capability_of", "cross_fitting_of"),
 ]
 
@@ -93,6 +94,21 @@ class ReplacedEnsemble(GrowingEnsemble):
 
     def n_leaves(self, model: Any) -> float:
         return super().n_leaves(model) if hasattr(model.estimators_[0], "tree_") else 1.0
+
+
+class ReplacedModel(ReplacedEnsemble):
+    """Models whose fit has no objective that training minimises: they are fitted again on new samples."""
+
+    evidence = 2.0
+
+    def leaf_evidence(self, model: Any) -> float:
+        return -np.inf
+
+    def n_trees(self, model: Any) -> int:
+        return 1
+
+    def window(self, model: Any) -> int:
+        return 1_000
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,11 @@ from sklearn.datasets import make_blobs
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import NearestCentroid
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.semi_supervised import LabelSpreading
+from sklearn.svm import SVC
 
 from ortlearn import OrtGradientOptimizer
 from ortlearn.saving import load, save
@@ -63,3 +65,40 @@ def test_a_refit_is_in_every_form_of_the_model(tmp_path):
     np.testing.assert_allclose(outputs.ravel(), expected, rtol=1e-3, atol=1e-3)
     again = trainer.fit(MOVED[400:], later[400:])
     assert again.score(MOVED[200:400], later[200:400]) > 0.5
+
+
+STREAMED = [
+    GaussianNB(),
+    LinearDiscriminantAnalysis(),
+    NearestCentroid(),
+    SVC(random_state=0),
+    make_pipeline(StandardScaler(), LabelSpreading()),
+]
+
+
+@pytest.mark.parametrize("model", STREAMED, ids=str)
+def test_a_stream_follows_a_drift(model):
+    """Gradients of another objective would not reach what a fit finds."""
+    trainer = OrtGradientOptimizer(model, random_state=0)
+    for samples, labels in ((X[:300], Y[:300]), (MOVED[300:500], Y[300:500])):
+        for part in np.array_split(np.arange(len(labels)), len(labels) // 100):
+            trainer.partial_fit(samples[part], labels[part], classes=[0, 1, 2])
+    refit = clone(model).fit(MOVED[300:500], Y[300:500])
+    assert trainer.score(MOVED[500:], Y[500:]) > refit.score(MOVED[500:], Y[500:]) - 0.05
+
+
+def test_a_class_that_arrives_late_is_learnt():
+    trainer, late = OrtGradientOptimizer(GaussianNB(), random_state=0), np.flatnonzero(Y[:300] < 2)
+    trainer.partial_fit(X[late], Y[late], classes=[0, 1, 2])
+    for first in (300, 400):
+        trainer.partial_fit(X[first : first + 100], Y[first : first + 100])
+    assert trainer.score(X[500:], Y[500:]) > GaussianNB().fit(X[:500], Y[:500]).score(X[500:], Y[500:]) - 0.03
+
+
+@pytest.mark.parametrize("options", [{"learning_rate": "Adam"}, {"learning_loss": "focal"}], ids=str)
+def test_other_settings_train_by_gradient(options):
+    trainer = OrtGradientOptimizer(SVC(random_state=0), random_state=0, **options)
+    for first in (0, 100, 200):
+        trainer.partial_fit(X[first : first + 100], Y[first : first + 100])
+    first = SVC(random_state=0).fit(X[:100], Y[:100])
+    np.testing.assert_allclose(trainer.to_sklearn().support_vectors_, first.support_vectors_, atol=0.2)

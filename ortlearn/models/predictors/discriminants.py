@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from ..base import ModelDefinition
+from ..capabilities import ReplacedModel
 from ..constraints.sets import Simplex, Triangular
 from ..constraints.signs import Positive
 from ..forms import FactorOfInverse
@@ -17,6 +18,8 @@ from .linear import linear_scores
 
 class LinearDiscriminantDefinition(ModelDefinition):
     """LinearDiscriminantAnalysis: linear scores, and discriminant coordinates as a transformer."""
+
+    capabilities = (ReplacedModel(),)
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         score, transformed = linear_scores(op, model, x), self._transformed(op, model, x)
@@ -35,6 +38,8 @@ class LinearDiscriminantDefinition(ModelDefinition):
 
 class QuadraticDiscriminantDefinition(ModelDefinition):
     """QuadraticDiscriminantAnalysis: ``log p_k - sum_j (log s_kj + ((x - m_k) R_k)_j^2 / s_kj) / 2``."""
+
+    capabilities = (ReplacedModel(),)
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         terms = [self._term(op, model, x, index) for index in range(len(model.classes_))]
@@ -56,6 +61,7 @@ class QuadraticDiscriminantDefinition(ModelDefinition):
 class NearestCentroidDefinition(ModelDefinition):
     """NearestCentroid: ``-d(x / s, c_k / s)^2 + 2 log p_k``, with centroids c, deviations s and priors p."""
 
+    capabilities = (ReplacedModel(),)
     # Hastie, Tibshirani and Friedman, "The Elements of Statistical Learning", 2009, equation 18.2. With equal
     # priors, or with manhattan distances, scikit-learn predicts the nearest centroid of nearest features.
 

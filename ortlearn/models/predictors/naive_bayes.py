@@ -6,6 +6,7 @@ import numpy as np
 from onnx import TensorProto
 
 from ..base import ModelDefinition
+from ..capabilities import ReplacedModel
 from ..constraints.sets import LogProbability, Simplex
 from ..constraints.signs import Positive
 from ..forms import Logarithm, Transposed
@@ -27,6 +28,8 @@ def _log_probabilities(op: ModelWriter, model: Any, **options: Any) -> str:
 class GaussianNBDefinition(ModelDefinition):
     """GaussianNB: ``log p_k - sum_j (log(2 pi v_kj) + (x_j - m_kj)^2 / v_kj) / 2``, up to a constant."""
 
+    capabilities = (ReplacedModel(),)
+
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         prior = op.parameter(model, "class_prior_", form=Logarithm(), role="intercept", constraint=SUM_TO_ONE)
         variances = op.parameter(model, "var_", role="scale", constraint=Positive())
@@ -43,6 +46,8 @@ class GaussianNBDefinition(ModelDefinition):
 class MultinomialNBDefinition(ModelDefinition):
     """MultinomialNB: ``x @ feature_log_prob_.T + class_log_prior_``."""
 
+    capabilities = (ReplacedModel(),)
+
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         table = _log_probabilities(op, model, constraint=Simplex(0, logarithm=True))
         return class_scores(op, op.Add(op.MatMul(x, table), _log_prior(op, model)), model.classes_)
@@ -50,6 +55,8 @@ class MultinomialNBDefinition(ModelDefinition):
 
 class ComplementNBDefinition(ModelDefinition):
     """ComplementNB: ``x @ feature_log_prob_.T``, whose weights are unconstrained."""
+
+    capabilities = (ReplacedModel(),)
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         score = op.MatMul(x, _log_probabilities(op, model))
@@ -60,6 +67,8 @@ class ComplementNBDefinition(ModelDefinition):
 
 class BernoulliNBDefinition(ModelDefinition):
     """BernoulliNB: ``x @ (log p - log(1 - p)).T + sum log(1 - p) + class_log_prior_``."""
+
+    capabilities = (ReplacedModel(),)
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         if model.binarize is not None:
@@ -73,6 +82,8 @@ class BernoulliNBDefinition(ModelDefinition):
 
 class CategoricalNBDefinition(ModelDefinition):
     """CategoricalNB: the sum of the log-probabilities of the categories in all columns."""
+
+    capabilities = (ReplacedModel(),)
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         categories, options = op.Cast(x, to=TensorProto.INT64), {"constraint": Simplex(0, logarithm=True)}

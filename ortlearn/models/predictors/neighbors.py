@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..base import ModelDefinition
-from ..capabilities import ReplacedEnsemble, ShiftedTables
+from ..capabilities import ReplacedEnsemble, ReplacedModel, ShiftedTables
 from ..constraints.sets import ClosedSimplex
 from ..constraints.signs import Positive
 from ..forms import Form, dense_form
@@ -280,6 +280,7 @@ class LocallyLinearDefinition(ModelDefinition):
 class LabelPropagationDefinition(ModelDefinition):
     """LabelPropagation and LabelSpreading: the mean of ``label_distributions_``, weighted by a kernel."""
 
+    capabilities = (ReplacedModel(),)
     # Zhu, X. and Ghahramani, Z., "Learning from labeled and unlabeled data with label propagation",
     # CMU-CALD-02-107, 2002; the softmax keeps the weights of remote samples from underflowing to zero
     unlabelled = -1

@@ -11,6 +11,7 @@ from scipy.sparse import issparse
 
 from ...graphs import GraphBuilder
 from ..base import ModelDefinition
+from ..capabilities import ReplacedModel
 from ..constraints.signs import Positive
 from ..forms import Form, Reshaped, Transposed, dense_form
 from ..formulas import kernels
@@ -112,6 +113,7 @@ class _SupportVectorDefinition(ModelDefinition):
 class SupportVectorRegressorDefinition(_SupportVectorDefinition):
     """SVR and NuSVR."""
 
+    capabilities = (ReplacedModel(),)
     not_in_objective = ("C", "epsilon", "nu")
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
@@ -137,6 +139,7 @@ class LinearDetectorDefinition(ModelDefinition):
 class SupportVectorClassifierDefinition(_SupportVectorDefinition):
     """SVC and NuSVC: one score for two classes, votes of pairs for more."""
 
+    capabilities = (ReplacedModel(),)
     not_in_objective = ("C", "nu")
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
@@ -184,6 +187,7 @@ def pair_votes(op: GraphBuilder, pairs: str, n_classes: int) -> str:
 class KernelRidgeDefinition(kernels.KernelDefinition):
     """KernelRidge: ``K(x, X_fit_) dual_coef_``, without the penalty in the norm of the function space."""
 
+    capabilities = (ReplacedModel(),)
     not_in_objective = ("alpha",)
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
