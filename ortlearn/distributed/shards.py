@@ -12,9 +12,10 @@ from distributed import Future
 from ..exceptions import SourceError
 from ..fitting.run import Preparation
 from ..fitting.source_counts import SourceTotals
-from ..fitting.source_samples import SourceReader, scale_of_labels
+from ..fitting.source_samples import SourceReader
 from ..problem.configuration import Runtime
 from ..problem.input_validation import InputFeatures
+from ..problem.label_scales import score_moments
 from ..problem.problem import Problem
 from ..training.graphs.first_layers import Moments
 from . import readings, tasks
@@ -119,11 +120,11 @@ class ShardSamples:
 
     @cached_property
     def label_moments(self) -> tuple[np.ndarray, float]:
-        """Mean and deviation of the encoded labels; zero and one if scores have another scale than labels."""
+        """Mean and deviation of scores that predict the labels."""
         whole = Moments()
         for part in self.gather(self.on_shards(readings.label_moments)):
             whole.merge(part)
-        return scale_of_labels(self.problem, whole)
+        return score_moments(self.problem, *whole.mean_and_variance)
 
     def measure(self, preparation: Preparation) -> dict[str, Moments]:
         """Return the moments of features, by name."""

@@ -20,15 +20,16 @@ from ..data.sources import Source
 from ..exceptions import SourceError
 from ..problem.configuration import Runtime
 from ..problem.input_validation import InputFeatures, read_samples
+from ..problem.label_scales import label_moments, score_moments
 from ..problem.objective_weights import objective_weights
-from ..problem.problem import Problem, label_spread
+from ..problem.problem import Problem
 from ..targets.label_arrays import with_masked_labels
 from ..targets.weight_sums import scale_of
 from ..training.graphs.first_layers import Moments
 from ..training.graphs.task import TrainingTask
 from .source_counts import SourceTotals, checked_weights
 
-__all__ = ["OneChunk", "SourceReader", "SourceSamples", "add_moments", "flat_labels", "scale_of_labels"]
+__all__ = ["OneChunk", "SourceReader", "SourceSamples", "add_moments", "flat_labels"]
 
 #: Shard number for the order of blocks, which is not the number of any chunk.
 BLOCKS = 2**64 - 1
@@ -76,14 +77,6 @@ def flat_labels(data: Data) -> np.ndarray:
     return data.y.reshape(len(data), -1).astype(np.float64)
 
 
-def scale_of_labels(problem: Problem, moments: Moments) -> tuple[np.ndarray, float]:
-    """Return mean and deviation of labels; zero and one if scores have another scale than labels."""
-    mean, variance = moments.mean_and_variance
-    if not problem.predicts_labels:
-        return np.zeros(len(mean)), 1.0
-    return mean, label_spread(mean, variance)
-
-
 def _weight_scale(problem: Problem, whole: SourceTotals) -> tuple[float, float]:
     """Return a power of two as divisor of the weights, and the mean of the divided weights."""
     unit = scale_of(whole.largest)
@@ -120,7 +113,7 @@ class OneChunk(LocalSamples):
     @property
     def label_moments(self) -> tuple[np.ndarray, float]:
         """Mean and deviation of the labels."""
-        return self._problem.label_moments(self._data)
+        return label_moments(self._problem, self._data)
 
     def measure(self, preparation: Any) -> None:
         """Return None: moments of features are computed from the samples."""
@@ -194,7 +187,7 @@ class SourceSamples(LocalSamples):
         for data in self._chunks():
             add_moments(moments, preparation.features(data), data)
             labels.add(flat_labels(data), data.weight_per_sample)
-        self.label_moments = scale_of_labels(self._reader.problem, labels)
+        self.label_moments = score_moments(self._reader.problem, *labels.mean_and_variance)
         return moments
 
     def mean_loss(self, runner: Any) -> float:

@@ -22,7 +22,7 @@ from ..problem.boosted_stages import is_grown
 from ..problem.configuration import Configuration
 from ..problem.cross_fitting import forget_outputs
 from ..problem.input_validation import InputFeatures, as_column, matrix_of, read_before_fit, read_samples
-from ..problem.label_scales import warn_of_scales
+from ..problem.label_scales import label_moments, warn_of_scales
 from ..problem.objective_weights import data_of, read_data
 from ..problem.problem import Problem
 from ..problem.samples import Samples, check_lengths
@@ -79,9 +79,9 @@ class Start:
         return self.samples.n_samples
 
     def label_moments(self) -> tuple[np.ndarray, float]:
-        """Return mean and standard deviation of all labels, as ``Problem.label_moments`` does."""
+        """Return mean and standard deviation of scores that predict all labels; 0 and 1 if none do."""
         measured = self.samples.label_moments
-        return self.problem.label_moments(self.data) if measured is None else measured
+        return label_moments(self.problem, self.data) if measured is None else measured
 
     def others(self, task: TrainingTask) -> dict[str, dict[str, np.ndarray]]:
         """Return alternative starting weights for standardised features."""
@@ -90,7 +90,7 @@ class Start:
 
     def _scaled_to_labels(self, fresh: dict[str, np.ndarray], task: TrainingTask) -> dict[str, np.ndarray]:
         """Scale the last layer so that predictions have the mean and the scale of the labels."""
-        if not self.problem.predicts_labels:
+        if self.problem.link_of_labels is None:
             return fresh
         scaled, (mean, spread), trainable = dict(fresh), self.label_moments(), self.problem.trainable
         for name in last_weights(task):

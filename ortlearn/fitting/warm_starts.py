@@ -246,7 +246,7 @@ def _offset(configuration: Configuration, start: Start) -> float | None:
     problem = start.problem
     if problem.loss is None or problem.loss.in_python:
         return None
-    if problem.source is None or problem.has_default_loss or not problem.predicts_labels:
+    if problem.source is None or problem.has_default_loss or problem.link_of_labels != "identity":
         return None
     if configuration.conversion.weights_to_train is not None:
         return None

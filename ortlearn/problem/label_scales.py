@@ -1,4 +1,4 @@
-"""Outputs of a network whose labels have other scales than those of others."""
+"""Scales of labels, and of scores that predict them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ..data.samples import Data
 from ..exceptions import ObjectiveWarning, warn_user
 from .problem import Problem
 
-__all__ = ["warn_of_scales"]
+__all__ = ["label_moments", "score_moments", "warn_of_scales"]
 
 #: Ratio of the scales of two outputs up to which a network learns both: R2 of the smaller one was 0.98 for
 #: ratios up to 30, 0.74 for 100, and below 0 for 10,000.
@@ -24,10 +24,27 @@ def warn_of_scales(problem: Problem, data: Data) -> None:
     """Warn of outputs whose errors hardly count in the sum that a network minimises."""
     trainable, y = problem.trainable, data.y
     layers = [name for name in trainable.trained if trainable.parameters[name].role == "weight"]
-    if len(layers) < 2 or not (problem.flexible and problem.predicts_labels) or y.ndim != 2:
+    if len(layers) < 2 or not (problem.flexible and problem.link_of_labels == "identity") or y.ndim != 2:
         return
     spread = y.std(axis=0, dtype=np.float64)
     differs = spread > 1e-6 * np.abs(y).max(axis=0)  # others are constant but for rounding
     low, high = np.argmin(np.where(differs, spread, np.inf)), np.argmax(spread)
     if differs[low] and spread[high] > LARGEST_RATIO * spread[low]:
         warn_user(SCALES.format(low, spread[low], high, spread[high]), ObjectiveWarning)
+
+
+def label_moments(problem: Problem, data: Data) -> tuple[np.ndarray, float]:
+    """Return mean and standard deviation of scores that predict the labels; 0 and 1 if none do."""
+    values = data.y.reshape(len(data.y), -1)
+    if problem.link_of_labels is None:
+        return np.zeros(values.shape[1]), 1.0
+    values, weights = values.astype(np.float64), data.weight_per_sample
+    mean = np.average(values, axis=0, weights=weights)
+    return score_moments(problem, mean, np.average((values - mean) ** 2, axis=0, weights=weights))
+
+
+def score_moments(problem: Problem, mean: np.ndarray, variance: np.ndarray) -> tuple[np.ndarray, float]:
+    """Return mean and standard deviation of scores, from those of the labels; for a constant its size."""
+    if problem.link_of_labels == "identity":
+        return mean, float(np.sqrt(variance.mean())) or float(np.abs(mean).max(initial=0.0)) or 1.0
+    return np.log(np.where((mean > 0) & (problem.link_of_labels == "log"), mean, 1.0)), 1.0

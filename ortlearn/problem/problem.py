@@ -11,7 +11,6 @@ from onnx import ModelProto
 from scipy.sparse import issparse
 from sklearn.base import BaseEstimator
 
-from ..data.samples import Data
 from ..exceptions import PluginError
 from ..graphs import TensorType, value_types
 from ..learning_rates import LearningRateAdam
@@ -39,7 +38,7 @@ from .objectives import loss_for_model, penalty_for_weights, sum_over_outputs
 if TYPE_CHECKING:
     from ..trainable.conversion import TrainableModel
 
-__all__ = ["Problem", "Targets", "label_spread"]
+__all__ = ["Problem", "Targets"]
 
 #: Name of the label input of a graph without one.
 FREE_LABEL = "ortlearn_label"
@@ -178,20 +177,10 @@ class Problem:
         return automatic.is_same_loss(self.loss, loss_for_model(own, self.trainable))
 
     @property
-    def predicts_labels(self) -> bool:
-        """Whether scores are predictions of the labels."""
+    def link_of_labels(self) -> str | None:
+        """Link from predicted labels to scores; None if scores do not predict labels."""
         scores = self.trainable.scores
-        return scores is not None and scores.task == "regression" and _link(self.loss) == "identity"
-
-    def label_moments(self, data: Data) -> tuple[np.ndarray, float]:
-        """Return mean and standard deviation of encoded labels, or 0 and 1 if scores do not predict them."""
-        values = data.y.reshape(len(data.y), -1)
-        if not self.predicts_labels:
-            return np.zeros(values.shape[1]), 1.0
-        values, weights = values.astype(np.float64), data.weight_per_sample
-        mean = np.average(values, axis=0, weights=weights)
-        squares = np.average((values - mean) ** 2, axis=0, weights=weights)
-        return mean, label_spread(mean, squares)
+        return _link(self.loss) if scores is not None and scores.task == "regression" else None
 
     def total_weight(self, y: Any, sample_weight: np.ndarray | None, whole: float | None = None) -> float:
         """Return the sum of sample weights times class weights; 1 without samples.
@@ -277,11 +266,6 @@ class Problem:
             statistics={} if evaluates else trainable.statistics,
             transformers=trainable.transformers_of(self.source),
         )
-
-
-def label_spread(mean: np.ndarray, variance: np.ndarray) -> float:
-    """Return the standard deviation of labels; their absolute value if they are constant, or 1."""
-    return float(np.sqrt(variance.mean())) or float(np.abs(mean).max(initial=0.0)) or 1.0
 
 
 def _link(loss: BaseLoss | None) -> str:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from sklearn.datasets import load_diabetes, load_wine
-from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.linear_model import GammaRegressor, LinearRegression, LogisticRegression, PoissonRegressor, Ridge
 
 from ortlearn import OrtGradientOptimizer
 
@@ -54,3 +54,20 @@ def test_mean_of_labels_is_learned():
     features = rng.uniform(size=(300, 4))
     labels = features @ [1.0, 2.0, -1.0, 0.5] + 100
     assert stream(Ridge(0.01), features, labels, 20, total_weight=300).score(features, labels) > 0.9
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e5])
+@pytest.mark.parametrize("model", [PoissonRegressor(alpha=1e-3), GammaRegressor(alpha=1e-3)])
+def test_logarithms_start_at_the_mean_of_the_labels(model, scale):
+    features = np.random.default_rng(0).normal(size=(500, 3))
+    labels = scale * np.exp(3.0 + features @ [0.3, -0.2, 0.1])
+    assert stream(model, features, labels, 2).score(features, labels) > 0.9
+
+
+@pytest.mark.parametrize("loss", ["poisson", "gamma", "tweedie"])
+@pytest.mark.parametrize("method", ["fit", "fit_stream"])
+def test_logarithms_of_large_labels_are_learned(method, loss):
+    features = np.random.default_rng(0).normal(size=(300, 3))
+    labels = 1e8 * np.exp(3.0 + features @ [0.3, -0.2, 0.1])
+    trainer = OrtGradientOptimizer(LinearRegression(), learning_loss=loss, random_state=0)
+    assert getattr(trainer, method)(features, labels).score(features, labels) > 0.9
