@@ -64,10 +64,10 @@ def best_of(
     if not improves(means[best], _standard_error(gains[best], weights), evidence):
         return None
     for number in range(best):
-        margin = SLACK * _standard_error(gains[best] - gains[number], weights)
-        same = families[number] == families[best] and possible[number]
-        if same and means[best] - means[number] <= margin:
-            return number
+        if families[number] == families[best] and possible[number]:
+            margin = SLACK * _standard_error(gains[best] - gains[number], weights)
+            if means[best] - means[number] <= margin:
+                return number
     return best
 
 

@@ -132,6 +132,16 @@ class Bags:
         """Return whether each member of an unfitted model would be fitted on all samples."""
         return not getattr(model, "bootstrap", False) and getattr(model, "max_samples", None) in (None, 1.0)
 
+    def share_left_out(self, model: Any, sample_weight: Any, n_samples: int) -> float:
+        """Return the share of members of an unfitted model that are not fitted on the heaviest sample."""
+        if self.sees_all(model):
+            return 0.0
+        if sample_weight is None:
+            return 1.0
+        given, total = getattr(model, "max_samples", None), float(np.sum(sample_weight))
+        drawn = n_samples if given is None else given * total if isinstance(given, float) else given
+        return float((1 - np.max(sample_weight) / total) ** drawn)  # by weight, with replacement
+
     def joined(self, parts: Sequence[Any], of_sample: np.ndarray, of_member: np.ndarray) -> Any:
         """Return the ensemble of all members; each one leaves out the samples of its fold."""
         found = copy.copy(parts[0])
@@ -148,6 +158,7 @@ class Bags:
 
         None if all members were fitted on all samples, or if the model was fitted on other samples than the
         float32 matrix X: the numbers of drawn samples in the leaves of the first and the last tree decide.
+        Trees that leave out a fold may also not have drawn some of the others.
         """
         if getattr(model, "_n_samples", None) != X.shape[0]:
             return None
@@ -161,13 +172,14 @@ class Bags:
             drawn[bag, number] = True
         if sample_weight is not None:  # trees do not count samples without weight
             bags = [bag[np.asarray(sample_weight)[bag] > 0] for bag in bags]
-        if drawn.all() or not all(_are_of_tree(model, X, bags[i], i) for i in (0, len(bags) - 1)):
+        draws = folds is not None and not self.sees_all(model)
+        if drawn.all() or not all(_are_of_tree(model, X, bags[i], i, draws) for i in (0, len(bags) - 1)):
             return None
         return drawn
 
 
-def _are_of_tree(model: Any, X: Any, bag: np.ndarray, number: int) -> bool:
-    """Return whether a tree of an ensemble was fitted on some samples."""
+def _are_of_tree(model: Any, X: Any, bag: np.ndarray, number: int, draws: bool) -> bool:
+    """Return whether a tree of an ensemble was fitted on some samples; with ``draws``, on a part of them."""
     columns = getattr(model, "estimators_features_", None)
     X = X if columns is None else X[:, columns[number]]
     tree = getattr(getattr(model, "estimators_", [model])[number], "tree_", None)
@@ -175,8 +187,10 @@ def _are_of_tree(model: Any, X: Any, bag: np.ndarray, number: int) -> bool:
         return False
     leaves = tree.apply(np.ascontiguousarray(X) if isinstance(X, np.ndarray) else X)
     is_leaf = tree.children_left < 0
-    counts = [np.bincount(leaves[own], minlength=tree.node_count) for own in (bag, np.unique(bag))]
-    return any(np.array_equal(found[is_leaf], tree.n_node_samples[is_leaf]) for found in counts)
+    counts = [np.bincount(leaves[own], minlength=tree.node_count)[is_leaf] for own in (bag, np.unique(bag))]
+    if draws:
+        return bool(counts[0].all())
+    return any(np.array_equal(found, tree.n_node_samples[is_leaf]) for found in counts)
 
 
 def _always(model: Any) -> bool:

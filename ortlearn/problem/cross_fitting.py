@@ -29,7 +29,8 @@ FOLDS, HALVES = 5, 2
 def cross_fitted(configuration: Configuration, X: Any, y: Any, **options: Any) -> Any:
     """Return a fitted clone whose trees leave out samples; None for other models, and for their own loss.
 
-    This applies to regression trees and their ensembles in which each tree would be fitted on all samples.
+    This applies to regression trees and their ensembles in which each tree would be fitted on all samples,
+    or almost every tree on the heaviest ones.
     ``options`` are those of :func:`~ortlearn.preprocessing.initial_fit.fit_clone`.
     """
     source = configuration.source
@@ -39,7 +40,8 @@ def cross_fitted(configuration: Configuration, X: Any, y: Any, **options: Any) -
         return None
     n_members = getattr(last, "n_estimators", 1)
     n_folds = min(n_members, FOLDS) if n_members > 1 else HALVES
-    if not bags.sees_all(last) or len(y) < 2 * n_folds:
+    weights = options["sample_weight"]
+    if bags.share_left_out(last, weights, len(y)) >= 1 / n_folds or len(y) < 2 * n_folds:
         return None
     first = clone(source)
     if n_members > 1:
@@ -48,7 +50,7 @@ def cross_fitted(configuration: Configuration, X: Any, y: Any, **options: Any) -
     if is_same_loss(configuration.loss, own_loss(first)):
         return None
     Xt = after_steps(first, X)
-    random_state, weights = options["random_state"], options["sample_weight"]
+    random_state = options["random_state"]
     of_sample = random_state.permutation(len(y)) % n_folds
     parts, of_member = [], np.sort(np.arange(n_members) % n_folds)
     for fold in np.unique(of_member):

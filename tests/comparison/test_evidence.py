@@ -1,5 +1,7 @@
 """The rule of evidence: which candidate is kept, given losses of samples."""
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -41,6 +43,14 @@ def test_samples_are_weighted():
     table = np.array([[1.0, 1.0, 1.0, 1.0], [0.5, 0.6, 3.0, 3.0], [1.5, 1.6, 0.0, 0.1]])
     assert best_of(table, np.array([1.0, 1.0, 0.01, 0.01]), [0, 1], 1.0) == 0
     assert best_of(table, np.array([0.01, 0.01, 1.0, 1.0]), [0, 1], 1.0) == 1
+
+
+def test_candidates_that_were_left_out_give_no_warning():
+    table, weights = losses(0.0, 0.5), np.arange(400) % 2
+    table[1] = np.inf
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert best_of(table, weights, [0, 0], 1.0) == 1
 
 
 @pytest.mark.parametrize(("evidence", "limit"), [(2.0, 2.0), (0.0, 0.0), (-2.0, -2.0)])

@@ -134,6 +134,20 @@ def test_trees_leave_out_samples_if_bags_would_have_all(kind):
     assert named[3].members is None
 
 
+@pytest.mark.parametrize("weights", ["few", "heavy"])
+@pytest.mark.parametrize("model", [RandomForestRegressor(30), BaggingRegressor(n_estimators=30)])
+def test_trees_leave_out_samples_if_bags_would_have_all_heavy_ones(model, weights):
+    """Bags that are drawn by weight contain nearly all samples of large weight, which also count."""
+    rng = np.random.default_rng(0)
+    features, is_heavy = rng.normal(size=(1500, 3)), rng.random(1500) < 0.15
+    labels = features[:, 0] + rng.normal(size=1500) + 4 * is_heavy
+    given = np.where(is_heavy, 10.0, 1.0 if weights == "heavy" else 0.0)
+    trainer = OrtGradientOptimizer(model, learning_loss=QuantileLoss(0.6), random_state=0)
+    trainer.fit(features[:500], labels[:500], sample_weight=given[:500])
+    is_below = labels[500:] <= trainer.predict(features[500:])
+    assert 0.5 < np.average(is_below, weights=given[500:]) < 0.7
+
+
 @pytest.mark.slow
 @pytest.mark.sweep(1)
 @pytest.mark.parametrize(
