@@ -83,8 +83,9 @@ class Call:
 class Given:
     """The samples of a call, and what is decided on them."""
 
-    #: Whether all samples are in memory.
+    #: Whether all samples are in memory, and these.
     in_memory = False
+    samples: Any = None
     #: Number of samples of a source in memory; None for samples that are not read.
     shuffle_buffer: int | None = None
     #: Whether the validation samples are a part of X.
@@ -134,7 +135,7 @@ class InMemory(Given):
 
     def __init__(self, samples: Samples, held_out: Samples | None):
         super().__init__()
-        self._samples, self._held_out = samples, held_out
+        self.samples, self._held_out = samples, held_out
         self.has_validation, self.is_split = held_out is not None, held_out is None
 
     def open(self, call: Call) -> Samples:
@@ -142,14 +143,14 @@ class InMemory(Given):
         own = call.beginning
         if own.configuration.stopping.early_stopping and self._held_out is None:
             _check_splits(own.configuration.source)
-            kept, others = hold_out(self._samples, own.configuration, own.random_state)
-            self._samples, self._held_out = self._samples.take(kept), self._samples.take(others)
-        return self._samples
+            kept, others = hold_out(self.samples, own.configuration, own.random_state)
+            self.samples, self._held_out = self.samples.take(kept), self.samples.take(others)
+        return self.samples
 
     def start(self, beginning: Beginning) -> Start:
         """Return the start of the training."""
-        start = beginning.start(self._samples)
-        self._samples, _ = labelled(start.problem, self._samples)
+        start = beginning.start(self.samples)
+        self.samples, _ = labelled(start.problem, self.samples)
         return start
 
     def warm_start(self, call: Call, start: Start) -> WarmStart | None:
@@ -158,20 +159,20 @@ class InMemory(Given):
         if call.resumed is None and self._is_seen(own, start):
             known = is_fitted(own.configuration.source) or own.last is not None
             reason = SEEN if known else ""  # the fit that was asked for
-            return WarmStart(self._samples, own.random_state, candidate=KeptStart(), reason=reason)
+            return WarmStart(self.samples, own.random_state, candidate=KeptStart(), reason=reason)
         compared = own.configuration.keep_better and start.from_model and problem.loss is not None
         automatic = own.configuration.updates.learning_rate is None
         if not (automatic and problem.updates.is_solver and compared):
             return None
         if call.resumed is None and self.is_split and (missing := _missing_classes(start)):
             reason = f"the samples lack the classes {missing}, which training would unlearn"
-            return WarmStart(self._samples, own.random_state, candidate=KeptStart(), reason=reason)
+            return WarmStart(self.samples, own.random_state, candidate=KeptStart(), reason=reason)
         candidate = None if call.resumed is None else call.resumed.fingerprint.candidate or Pull()
-        expected = named_classes(own.configuration, own.classes, self._samples.y)
+        expected = named_classes(own.configuration, own.classes, self.samples.y)
         from .growth import Growth  # only ensembles need it
 
-        growth = Growth.of(own.configuration, start, self._samples, expected)
-        return WarmStart(self._samples, own.random_state, growth, candidate)
+        growth = Growth.of(own.configuration, start, self.samples, expected)
+        return WarmStart(self.samples, own.random_state, growth, candidate)
 
     def _is_seen(self, beginning: Beginning, start: Start) -> bool:
         """Return whether the samples prove nothing, since the starting weights may be fitted on them."""
@@ -181,7 +182,7 @@ class InMemory(Given):
             return False
         if self._held_out is not None and not is_fitted(configuration.source):  # fitted on the others
             return False
-        return is_seen(configuration, start, self._samples, last is not None)
+        return is_seen(configuration, start, self.samples, last is not None)
 
     def tree_stream(self, call: Call, start: Start) -> TreeStream | None:
         """Return the call of ``partial_fit`` for an ensemble of trees; single trees are an error."""
@@ -189,21 +190,21 @@ class InMemory(Given):
 
         check_grows(start.problem)
         own = call.beginning
-        expected = named_classes(own.configuration, own.classes, self._samples.y)
-        growth = Growth.of(own.configuration, start, self._samples, expected, of_stream=True)
+        expected = named_classes(own.configuration, own.classes, self.samples.y)
+        growth = Growth.of(own.configuration, start, self.samples, expected, of_stream=True)
         if growth is None:
             return None
-        return TreeStream(own.configuration, start, self._samples, own.last, growth)
+        return TreeStream(own.configuration, start, self.samples, own.last, growth)
 
     def validated(self, call: Call, start: Start, adapts: bool) -> tuple[Start, Validation | None]:
         """Hold samples out, to decide when to stop or which weights to keep, and return the validation."""
         own, is_open, members = call.beginning, not adapts and self._held_out is None, None
         if is_open and _needs_validation(own, start):
             with suppress(ValueError):  # too few samples of a class: no samples are held out
-                kept, others = hold_out(self._samples, own.configuration, own.random_state)
+                kept, others = hold_out(self.samples, own.configuration, own.random_state)
                 members = None if start.data.members is None else start.data.members[others]
                 start = replace(start, data=start.data.take(kept))
-                self._held_out = self._samples.take(others)
+                self._held_out = self.samples.take(others)
         held_out = self._held_out
         if held_out is None:
             return start, None

@@ -179,7 +179,8 @@ def new_start(
     warn_of_scales(problem, data)
     if expected is not None:
         expected.check_known(problem.targets.classes, "the model")
-    own_fit = bool(problem.doubt) and configuration.is_default and not stream and whole is None
+    is_doubtful = bool(problem.doubt) and configuration.is_default and not stream and whole is None
+    own_fit = configuration.is_trained or is_doubtful
     weights = _starting_weights(configuration, problem, random_state, last, own_fit)
     continues = _starts_from_model(configuration, problem)
     draws = configuration.updates.learning_rate is None and not (stream and continues)

@@ -16,6 +16,7 @@ from sklearn.utils import check_random_state
 from ..comparison.candidates import Candidate
 from ..problem.boosted_stages import is_grown
 from ..problem.configuration import Configuration
+from ..problem.separate_parts import with_trained_parts
 from ..training.state import TrainingState
 from .callbacks import EstimatorView
 from .fingerprint import Fingerprint
@@ -69,6 +70,8 @@ class Trainer:
                 random_state = resumed.fingerprint.fresh_random_state()
             given_state = configuration.random_state if resumed is None else None
             initial, seed = _copies(random_state, given_state), draw_seed(random_state)
+            if resumed is None and given.in_memory:
+                configuration = with_trained_parts(self.owner, configuration, given.samples, random_state)
             last = self.last if configuration.warm_start and resumed is None else None
             beginning = Beginning(configuration, random_state, seed, last, classes)
             return self._train(given, Call(beginning, self.view, task, resumed, initial, texts))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -247,6 +247,25 @@ class CrossFitted:
     applies: Callable[[Any], bool] = _always
     members: Callable[[Any], Sequence[Any]] = _no_members
     final: str = ""
+
+
+@dataclass(frozen=True)
+class SeparateParts:
+    """Models whose parts are fitted for themselves, so that each can be trained for itself, too.
+
+    Attributes
+    ----------
+    samples : callable
+        Function of a fitted model, X and y that yields each part, and X and y of its fit.
+    replace : callable
+        Function of a fitted model and a list of other parts, which it takes.
+    applies : callable
+        Function of an unfitted model that returns whether its parts are trained for themselves.
+    """
+
+    samples: Callable[[Any, Any, Any], Iterator[tuple[Any, Any, Any]]]
+    replace: Callable[[Any, list[Any]], None]
+    applies: Callable[[Any], bool] = _always
 
 
 Capability = TypeVar("Capability")

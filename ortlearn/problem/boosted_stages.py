@@ -42,14 +42,13 @@ def boosting_of(configuration: Configuration) -> BoostedStages | None:
 
 
 def is_grown(configuration: Configuration, last: Any) -> bool:
-    """Return whether a fit is complete once trees are grown: no training of leaves is asked for.
+    """Return whether a fit is complete once parts are trained or trees grown: no more training is asked for.
 
     ``last`` is the model that a warm start continues, or None.
     """
-    asked = configuration.updates.learning_rate is not None or configuration.penalty is not None
-    if last is not None or asked or configuration.stopping.early_stopping:
+    if last is not None or configuration.names_training:
         return False
-    return boosting_of(configuration) is not None
+    return configuration.is_trained or boosting_of(configuration) is not None
 
 
 def fit_stages(

@@ -171,6 +171,7 @@ class Configuration:
     verbose: int
     random_state: Any
     class_weight: Any
+    is_trained: bool = False  # whether the parts of the source were trained, each for itself
 
     @classmethod
     def of(
@@ -204,6 +205,12 @@ class Configuration:
         updates, chosen = self.updates, self.conversion.weights_to_train is not None
         given = chosen or self.loss is not None or self.penalty is not None
         return self.keep_better and updates.learning_rate is None and not given
+
+    @property
+    def names_training(self) -> bool:
+        """Whether a learning rate, a penalty or early stopping is given, which a fit alone does not have."""
+        given = self.updates.learning_rate is not None or self.penalty is not None
+        return given or self.stopping.early_stopping
 
     def in_type(self, dtype: Any) -> Configuration:
         """Return the configuration with a type instead of ``"auto"``."""

@@ -10,7 +10,7 @@ from onnx import TensorProto
 from ...losses import LogLoss
 from ...penalties import NoPenalty
 from ..base import ModelDefinition, Objective, Route
-from ..capabilities import UNSEEN_OUTPUTS, Bags, CrossFitted, ShiftedTables, capability_of
+from ..capabilities import UNSEEN_OUTPUTS, Bags, CrossFitted, SeparateParts, ShiftedTables, capability_of
 from ..objectives import common_objective, objective_of, with_scaled_penalty
 from ..scores import (
     Scores,
@@ -150,8 +150,19 @@ def common_offset(model: Any) -> float | None:
     return offsets.pop() if len(offsets) == 1 else None
 
 
+def _set_voters(model: Any, members: list[Any]) -> None:
+    """Set the members of a fitted vote."""
+    names = [name for name, member in model.named_estimators_.items() if member != "drop"]
+    model.estimators_ = members
+    model.named_estimators_.update(zip(names, members, strict=True))
+
+
 class VotingDefinition(MembersDefinition):
     """VotingRegressor and VotingClassifier (soft and hard): the weighted mean of the members."""
+
+    capabilities = (
+        SeparateParts(lambda model, X, y: ((own, X, y) for own in model.estimators_), _set_voters),
+    )
 
     def covers(self, model: Any) -> bool:
         return not isinstance(getattr(model, "classes_", None), list)

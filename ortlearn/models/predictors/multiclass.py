@@ -12,6 +12,7 @@ from sklearn.multiclass import OneVsRestClassifier, _ConstantPredictor
 
 from ...losses import LogLoss
 from ..base import ModelDefinition, Objective
+from ..capabilities import SeparateParts
 from ..columns import LOWEST
 from ..forms import Transposed
 from ..formulas.coupling import pair_table
@@ -172,6 +173,15 @@ class OneVsOneDefinition(MembersDefinition):
 
 class MultiOutputRegressorDefinition(_IndependentMembers):
     """MultiOutputRegressor, and RegressorChain, whose models also take the previous outputs."""
+
+    capabilities = (
+        SeparateParts(
+            lambda model, X, y: ((own, X, y[:, i]) for i, own in enumerate(model.estimators_)),
+            lambda model, parts: setattr(model, "estimators_", parts),
+            # a chain would be trained on previous labels, and predict from a quantile of them
+            applies=lambda model: not hasattr(model, "order"),
+        ),
+    )
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         members = (_chained if hasattr(model, "order_") else write_members)(op, model, x)

@@ -8,7 +8,7 @@ import numpy as np
 from onnx import TensorProto
 
 from ..base import ModelDefinition, Route
-from ..capabilities import UNSEEN_OUTPUTS
+from ..capabilities import UNSEEN_OUTPUTS, SeparateParts
 from ..columns import Columns
 from ..registry import definition_of, find_definition, has_own_score, inner_part, needs_float64
 from ..scores import Scores, label_of, transformation
@@ -207,6 +207,13 @@ class SearchDefinition(InnerDefinition):
 
     inner = ("best_estimator_",)
     wraps = True
+    capabilities = (
+        SeparateParts(
+            lambda model, X, y: iter([(model.best_estimator_, X, y)]),
+            lambda model, parts: setattr(model, "best_estimator_", parts[0]),
+            applies=lambda model: bool(model.refit),
+        ),
+    )
 
     def has_own_score(self, model: Any) -> bool:
         return model.scoring is not None or super().has_own_score(model)

@@ -1,0 +1,49 @@
+"""Parts of an unfitted model that are trained for themselves, as their fits are."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone, is_regressor
+
+from ..models.capabilities import BoostedStages, SeparateParts, ShiftedTables, capability_of
+from ..onnx_files.loading import is_onnx_source
+from ..preprocessing.estimator_checks import last_step
+from ..preprocessing.initial_fit import after_steps, fit_clone, is_fitted
+from .configuration import Configuration
+from .samples import Samples
+
+__all__ = ["with_trained_parts"]
+
+
+def with_trained_parts(
+    owner: Any, configuration: Configuration, samples: Samples, random_state: np.random.RandomState
+) -> Configuration:
+    """Return the configuration of a fitted model whose parts are trained with a named loss.
+
+    A part with trees is grown on the loss, or leaves out samples, only if it is trained for itself. Others
+    are returned as they are: they are trained together. ``owner`` is the estimator whose ``fit`` was called.
+    """
+    source, loss, chosen = configuration.source, configuration.loss, configuration.conversion.weights_to_train
+    if is_onnx_source(source) or is_fitted(source) or loss is None or loss.in_python or chosen is not None:
+        return configuration
+    model = last_step(source)
+    rule = capability_of(model, SeparateParts) if is_regressor(model) and _has_trees(model) else None
+    if rule is None or not rule.applies(model) or configuration.warm_start or configuration.names_training:
+        return configuration
+    X, y, weights = samples.X, samples.y, samples.sample_weight
+    fitted = fit_clone(source, X, y, sample_weight=weights, random_state=random_state)
+    last, found = last_step(fitted), []
+    for part, own, labels in rule.samples(last, after_steps(fitted, X), np.asarray(y)):
+        trainer = clone(owner).set_params(estimator=clone(part))
+        found.append(trainer.fit(own, labels, sample_weight=weights).to_sklearn())
+    rule.replace(last, found)
+    return replace(configuration, source=fitted, is_trained=True)
+
+
+def _has_trees(model: Any) -> bool:
+    """Return whether parts of an unfitted model have tables, such as the leaves of trees."""
+    parts = [own for own in model.get_params().values() if hasattr(own, "get_params")]
+    return any(capability_of(own, kind) for own in parts for kind in (BoostedStages, ShiftedTables))
