@@ -15,6 +15,8 @@ __all__ = ["StageObjective"]
 
 #: Halvings of the interval that contains the value of a leaf, and the initial score.
 HALVINGS, MOST_HALVINGS = 20, 50
+#: Rounds of the search of initial scores of several classes.
+ROUNDS = 3
 #: Sum of slopes that is zero up to rounding, relative to the sum of their magnitudes.
 ROUNDING = 1e-12
 #: The same for one leaf: divisions of the interval, and the number of parts of each.
@@ -30,7 +32,7 @@ class StageObjective:
     derivatives : LossDerivatives
         Losses and derivatives of samples.
     baseline : ndarray of shape (n_scores,)
-        Initial scores: the constant with the lowest loss, or the logarithms of class frequencies.
+        Initial scores: the constants with the lowest loss, or the logarithms of class frequencies.
     is_classifier : bool
         Whether labels are class indices.
     level : float or None
@@ -54,7 +56,9 @@ class StageObjective:
             shares = np.bincount(indices, weights) / weights.sum()
             logarithms = np.log(np.maximum(shares, np.finfo(np.float64).eps))
             baseline = logarithms[1:] - logarithms[:1] if n_scores == 1 else logarithms - logarithms.mean()
-            return cls(LossDerivatives(loss, n_scores), baseline, True)
+            own = cls(LossDerivatives(loss, n_scores), baseline, True)
+            # constants of losses with kinks may have equal losses from one kink to the next
+            return own if loss.kinks else replace(own, baseline=own._constants(shares))
         labels = np.asarray(y, dtype=np.float64)
         derivatives = LossDerivatives(loss)
         mean = np.array([np.average(labels, weights=weights)])
@@ -68,6 +72,17 @@ class StageObjective:
             return own  # the exact mean, as in scikit-learn
         found = own.leaf_values(labels, scores, weights, whole, n_halvings=MOST_HALVINGS)
         return replace(own, baseline=start + found)
+
+    def _constants(self, shares: np.ndarray) -> np.ndarray:
+        """Return the constant scores of lowest loss for shares of classes, searched one by one."""
+        y, whole = np.arange(len(shares), dtype=np.float64), np.zeros(len(shares), dtype=np.int64)
+        scores = np.tile(self.baseline, (len(shares), 1))
+        for _ in range(ROUNDS):
+            for column in range(scores.shape[1]):
+                slopes = shares * self.gradient(y, scores)[:, column]
+                if abs(slopes.sum()) > ROUNDING * np.abs(slopes).sum():
+                    scores[:, column] += self.leaf_values(y, scores, shares, whole, column)
+        return scores[0]
 
     @property
     def loss(self) -> BaseLoss:

@@ -13,7 +13,7 @@ from sklearn.ensemble import (
     HistGradientBoostingClassifier,
     HistGradientBoostingRegressor,
 )
-from sklearn.metrics import mean_pinball_loss
+from sklearn.metrics import mean_pinball_loss, roc_auc_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -125,6 +125,29 @@ def test_losses_of_classes_are_grown(model, loss, data):
     np.testing.assert_allclose(
         trained.to_sklearn().decision_function(samples), trained.decision_function(samples), atol=1e-4
     )
+
+
+@pytest.mark.parametrize(("model", "loss", "least"), [(CLASSIFIERS[1], "focal", 0.8)])
+def test_rare_classes_are_learnt(model, loss, least):
+    samples, y = make_classification(
+        3000, 10, n_informative=6, weights=[0.98], flip_y=0.005, class_sep=1.2, random_state=0
+    )
+    model = clone(model).set_params(learning_rate=0.4)
+    trained = OrtGradientOptimizer(model, learning_loss=loss, random_state=0).fit(samples[:1500], y[:1500])
+    assert roc_auc_score(y[1500:], trained.decision_function(samples[1500:])) > least
+
+
+@pytest.mark.parametrize("loss", [losses.FocalLoss(), losses.LogLoss(), losses.SquaredHingeLoss()])
+@pytest.mark.parametrize("counts", [(90, 10), (60, 30, 8, 2)])
+def test_initial_scores_are_the_constants_of_lowest_loss(loss, counts):
+    y = np.repeat(np.arange(len(counts)), counts)
+    objective = StageObjective.of(loss, y, None, True)
+    found, near = (
+        objective.losses(y, np.tile(objective.baseline + change, (len(y), 1))).sum()
+        for change in (0.0, np.eye(len(objective.baseline))[0] * 0.1)
+    )
+    slopes = objective.gradient(y, np.tile(objective.baseline, (len(y), 1)))
+    assert found < near and np.all(np.abs(slopes.sum(axis=0)) < 0.01 * np.abs(slopes).sum(axis=0))
 
 
 @pytest.mark.parametrize("model", [*REGRESSORS, *CLASSIFIERS])
