@@ -90,13 +90,14 @@ class LossDerivatives:
         and Lange, K., "A tutorial on MM algorithms", The American Statistician 58 (2004), 30-37). Where it is
         positive, but small, it is increased, so that no step ends beyond the mirror image. Other scores, of
         classes and logarithms, are not compared with labels: their largest step is :data:`LARGEST_STEP`, or
-        one if the loss has kinks.
+        one if the loss has kinks, and samples of zero gradient have a share of the mean curvature.
         """
         if self._samples is not None:
             first, second = self._run("curvature", labels, scores)
             return first, second
         first, second = self.gradient_hessian(labels, scores)
         slopes = np.abs(first) / self._largest_step
+        slopes = np.maximum(slopes, NEAREST * slopes.mean(axis=0))
         if not (self.predicts_labels or self.may_predict_labels):
             return first, np.where(second > 0, second, slopes)
         away = np.reshape(labels, scores.shape) - scores

@@ -82,7 +82,7 @@ def grows_lightgbm(model: Any, objective: StageObjective) -> Iterator[None]:
         return fit(X, y, sample_weight=sample_weight, callbacks=callbacks, **options)
 
     model.set_params(objective=_Function(objective, baseline))
-    if objective.searches and plain and not is_classifier(model):
+    if objective.searches and plain:
         model.fit = searching
     try:
         yield

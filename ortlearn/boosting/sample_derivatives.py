@@ -154,6 +154,7 @@ class SampleDerivatives:
             slopes = [algebra.divide(algebra.result("Abs", self._rise()), self._distance())]
         else:
             slopes = [algebra.result("Abs", first).scaled(1 / self._largest_step) for first in self._firsts]
+            slopes = [self._not_below_mean(slope) for slope in slopes]
         found = []
         for second, slope in zip(self._seconds, slopes, strict=True):
             positive = algebra.is_positive(second)
@@ -180,9 +181,13 @@ class SampleDerivatives:
         """Return the distance between label and score, at least a share of its mean."""
         algebra, (label,), (score,) = self._graph.algebra, self.labels, self.scores
         distance = algebra.result("Abs", Form(tuple(sorted([(label, 1.0), (score, -1.0)]))))
-        mean = Form(((algebra.node("ReduceMean", algebra.tensor(distance), keepdims=0), NEAREST),))
-        nearest = algebra.add(mean, Form((), float(np.finfo(np.float32).tiny)))
-        return algebra.result("Max", distance, nearest)
+        return self._not_below_mean(distance, float(np.finfo(np.float32).tiny))
+
+    def _not_below_mean(self, form: Form, least: float = 0.0) -> Form:
+        """Return the larger of a form and a share of its mean, to which a number is added."""
+        algebra = self._graph.algebra
+        mean = Form(((algebra.node("ReduceMean", algebra.tensor(form), keepdims=0), NEAREST),), least)
+        return algebra.result("Max", form, mean)
 
     def _rise(self) -> Form:
         """Return half of the rise of the gradient between a score and its mirror image."""

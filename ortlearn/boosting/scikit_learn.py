@@ -123,7 +123,7 @@ def grows_by_histograms(model: Any, objective: StageObjective) -> Iterator[None]
         native = model._get_loss(sample_weight=None)
         own = StageLoss(objective, native)
     is_free = getattr(model, "monotonic_cst", None) is None
-    own.differentiable = not (objective.searches and is_free and objective.derivatives.n_scores == 1)
+    own.differentiable = not (objective.searches and is_free)
     model.loss = own
     try:
         yield

@@ -109,8 +109,8 @@ class StageObjective:
 
     @property
     def searches(self) -> bool:
-        """Whether the values of leaves are searched, since Newton steps do not apply to kinks."""
-        return self.loss.kinks or self.level is not None
+        """Whether the values of leaves are searched: Newton steps do not apply to kinks near labels."""
+        return not self.is_classifier and (self.loss.kinks or self.level is not None)
 
     def leaf_values(
         self,

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from lightgbm import LGBMClassifier, LGBMRegressor
 from sklearn.datasets import load_wine, make_classification, make_friedman1
-from sklearn.metrics import mean_pinball_loss
+from sklearn.metrics import mean_pinball_loss, roc_auc_score
 
 from ortlearn import OrtGradientOptimizer, losses
 from ortlearn.exceptions import PluginError
@@ -139,6 +139,14 @@ def test_classifiers_are_of_the_same_class(loss, data):
     model = trained.to_sklearn()
     assert model.score(samples, np.array(["a", "b", "c"])[y]) > 0.9
     np.testing.assert_allclose(model.predict_proba(samples), trained.predict_proba(samples), atol=1e-5)
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "focal", "modified_huber"])
+def test_rare_classes_are_learnt(loss):
+    samples, y = make_classification(1500, 10, n_informative=6, weights=[0.9], random_state=0)
+    trained = OrtGradientOptimizer(LGBMClassifier(n_estimators=50, verbose=-1, n_jobs=1), learning_loss=loss)
+    trained = trained.fit(samples[:800], y[:800])
+    assert roc_auc_score(y[800:], trained.decision_function(samples[800:])) > 0.85
 
 
 def test_a_log_link_and_constraints_hold():

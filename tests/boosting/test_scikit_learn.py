@@ -127,7 +127,9 @@ def test_losses_of_classes_are_grown(model, loss, data):
     )
 
 
-@pytest.mark.parametrize(("model", "loss", "least"), [(CLASSIFIERS[1], "focal", 0.8)])
+@pytest.mark.parametrize(
+    ("model", "loss", "least"), [(CLASSIFIERS[0], "hinge", 0.65), (CLASSIFIERS[1], "focal", 0.8)]
+)
 def test_rare_classes_are_learnt(model, loss, least):
     samples, y = make_classification(
         3000, 10, n_informative=6, weights=[0.98], flip_y=0.005, class_sep=1.2, random_state=0
