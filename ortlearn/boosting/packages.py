@@ -14,6 +14,8 @@ from .stages import StageObjective
 __all__ = ["grows_catboost", "grows_lightgbm", "grows_xgboost", "shift_catboost", "shift_lightgbm"]
 
 
+#: Parameters of LightGBM with which samples too few for a split get constants, as with its own losses.
+OF_FEW_SAMPLES = {"feature_pre_filter": False}
 #: Other names of the loss and the learning rate of CatBoost, which must not be given twice.
 SYNONYMS = ("objective", "eta")
 #: Parameters of CatBoost for custom losses, unless they are given.
@@ -72,8 +74,8 @@ class _Leaves(_Function):
 @contextmanager
 def grows_lightgbm(model: Any, objective: StageObjective) -> Iterator[None]:
     """Make the next fit of an estimator of LightGBM grow trees on an objective."""
-    given, fit, baseline = model.objective, model.fit, objective.baseline
-    plain = model.boosting_type == "gbdt" and not model.get_params().get("monotone_constraints")
+    given, fit, baseline = model.get_params(), model.fit, objective.baseline
+    plain = model.boosting_type == "gbdt" and not given.get("monotone_constraints")
 
     def searching(X: Any, y: Any, sample_weight: Any = None, **options: Any) -> Any:
         leaves = _Leaves(objective, baseline, X, y, sample_weight)
@@ -81,14 +83,17 @@ def grows_lightgbm(model: Any, objective: StageObjective) -> Iterator[None]:
         callbacks = [*(options.pop("callbacks", None) or ()), leaves.set_leaves]
         return fit(X, y, sample_weight=sample_weight, callbacks=callbacks, **options)
 
-    model.set_params(objective=_Function(objective, baseline))
+    model.set_params(objective=_Function(objective, baseline), **OF_FEW_SAMPLES)
     if objective.searches and plain:
         model.fit = searching
     try:
         yield
     finally:
         vars(model).pop("fit", None)
-        model.set_params(objective=given)
+        for name in OF_FEW_SAMPLES.keys() - given:
+            delattr(model, name)
+            del model._other_params[name]
+        model.set_params(objective=given["objective"])
     shift_lightgbm(model, baseline)
     booster, n_scores = model.booster_, len(baseline)
     name = "poisson" if objective.loss.link == "log" else "regression"

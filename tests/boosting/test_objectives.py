@@ -6,6 +6,7 @@ import lightgbm
 import numpy as np
 import pytest
 from lightgbm import LGBMClassifier, LGBMRegressor
+from sklearn.base import clone
 from sklearn.datasets import load_wine, make_classification, make_friedman1
 from sklearn.metrics import mean_pinball_loss, roc_auc_score
 
@@ -147,6 +148,17 @@ def test_rare_classes_are_learnt(loss):
     trained = OrtGradientOptimizer(LGBMClassifier(n_estimators=50, verbose=-1, n_jobs=1), learning_loss=loss)
     trained = trained.fit(samples[:800], y[:800])
     assert roc_auc_score(y[800:], trained.decision_function(samples[800:])) > 0.85
+
+
+@pytest.mark.parametrize("n_samples", [10, 30, 45])
+def test_few_samples_have_the_constant_of_the_own_fit(n_samples):
+    model = LGBMRegressor(n_estimators=10, verbose=-1, n_jobs=1, random_state=0)
+    own = clone(model).set_params(objective="quantile").fit(X[:n_samples], Y[:n_samples])
+    trained = OrtGradientOptimizer(model, learning_loss=losses.QuantileLoss(0.9), random_state=0)
+    found = trained.fit(X[:n_samples], Y[:n_samples]).to_sklearn()
+    assert (np.ptp(found.predict(X)) == 0) == (np.ptp(own.predict(X)) == 0)
+    np.testing.assert_allclose(found.predict(X).mean(), own.predict(X).mean(), rtol=0.1)
+    assert found.get_params() == model.get_params()
 
 
 def test_a_log_link_and_constraints_hold():
