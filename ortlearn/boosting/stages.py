@@ -98,13 +98,19 @@ class StageObjective:
         return self.derivatives.gradient(self._labels(y), self._scores(scores))
 
     def pair(self, y: np.ndarray, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return gradient and curvature, of shape (n, n_scores); raise an error if they are not finite."""
+        """Return gradient and curvature, of shape (n, n_scores); raise an error if they are not finite.
+
+        Those of predictions are divided by a mean curvature below one, that of the squared error: limits and
+        penalties of trees would otherwise leave no split for labels of another scale.
+        """
         first, second = self.derivatives.curvature(self._labels(y), self._scores(scores))
         if not (np.isfinite(first).all() and np.isfinite(second).all()):
             raise ConvergenceError(
                 f"Derivatives of {type(self.loss).__name__} are not finite for scores of the boosted trees: "
                 "lower the learning_rate of the model, or use another loss."
             )
+        if not self.is_classifier and self.loss.link == "identity" and 0 < second.mean() < 1:
+            return first / second.mean(), second / second.mean()
         return first, second
 
     @property

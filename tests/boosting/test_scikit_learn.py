@@ -127,6 +127,13 @@ def test_losses_of_classes_are_grown(model, loss, data):
     )
 
 
+@pytest.mark.parametrize("model", REGRESSORS)
+def test_labels_of_small_scale_are_learnt(model):
+    trained = OrtGradientOptimizer(model, learning_loss="expression: (label - score) ** 4", random_state=0)
+    large, small = (trained.fit(X, Y * scale).predict(X) / scale for scale in (1.0, 1e-4))
+    np.testing.assert_allclose(small, large, rtol=1e-2)
+
+
 @pytest.mark.parametrize(
     ("model", "loss", "least"), [(CLASSIFIERS[0], "hinge", 0.65), (CLASSIFIERS[1], "focal", 0.8)]
 )

@@ -67,6 +67,15 @@ def test_regressors_are_grown(kind, options, loss):
 
 
 @pytest.mark.parametrize("kind, options", MODELS)
+def test_labels_of_large_scale_are_learnt(kind, options):
+    model = kind(**options, random_state=0)
+    trained = OrtGradientOptimizer(model, learning_loss=losses.QuantileLoss(0.9), **AUTO)
+    small, large = (trained.fit(X[TRAIN], Y[TRAIN] * scale).predict(X[TEST]) / scale for scale in (1.0, 1e6))
+    after, before = (mean_pinball_loss(Y[TEST], found, alpha=0.9) for found in (large, small))
+    assert after < 1.1 * before
+
+
+@pytest.mark.parametrize("kind, options", MODELS)
 def test_the_own_loss_gives_the_own_fit(kind, options):
     plain = kind(**options, random_state=0).fit(X[TRAIN], Y[TRAIN])
     trained = OrtGradientOptimizer(kind(**options, random_state=0), **AUTO).fit(X[TRAIN], Y[TRAIN])
