@@ -92,8 +92,8 @@ def average_arrays(
             differ = [n for n in {**forms[0], **form} if form.get(n) != forms[0].get(n)]
             raise ValueError(
                 f"Part {number} has other arrays than part 0: {differ[:3]} differ in name, shape or type. "
-                "Average trainings that started from the same model, with a named learning_rate if partial_fit "
-                "fits the model again."
+                "Average trainings that started from the same model, with a named learning_rate if "
+                "partial_fit fits the model again."
             )
     mean = merge_in_pairs([Mean(part, weight) for part, weight in zip(parts, weights, strict=True)], merged)
     return {name: np.array(array, dtype=parts[0][name].dtype) for name, array in mean.arrays.items()}
