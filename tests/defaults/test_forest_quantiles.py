@@ -74,3 +74,15 @@ def test_losses_of_logarithms():
     X, y = make_friedman1(300, random_state=0)
     fitted = RandomForestRegressor(10, random_state=0).fit(X[:200], np.log(y[:200] + 1))
     assert np.isfinite(warm_start(fitted, X[200:], y[200:], "poisson").predict(X)).all()
+
+
+def test_a_tree_has_seen_the_copies_of_its_samples():
+    samples, y = make_friedman1(700, noise=2.0, random_state=0)
+    copied = np.tile(np.arange(100), 3)
+    model = RandomForestRegressor(50, random_state=0)
+    trained = OrtGradientOptimizer(model, learning_loss=QuantileLoss(0.9), random_state=0)
+    once, thrice = (
+        mean_pinball_loss(y[100:], trained.fit(samples[own], y[own]).predict(samples[100:]), alpha=0.9)
+        for own in (copied[:100], copied)
+    )
+    assert thrice < 1.2 * once

@@ -18,6 +18,9 @@ from ...training.graphs.task import TrainingTask
 
 __all__ = ["has_outputs", "members_of", "of_unseen_members", "with_members", "with_unseen_members"]
 
+#: Share of copies among samples that makes no difference.
+FEW_COPIES = 0.1
+
 
 def of_unseen_members(problem: Problem, task: TrainingTask, data: Data) -> TrainingTask:
     """Return the task in which parts that have seen a sample do not predict it."""
@@ -52,8 +55,21 @@ def with_unseen_members(problem: Problem, samples: Samples, data: Data) -> Data:
     drawn = bags.drawn(fitted_part(problem.source), X, samples.sample_weight)
     if drawn is None:
         return data
+    if isinstance(X, np.ndarray):
+        drawn = _with_copies(drawn, X, data.y)
     counts = (~drawn).sum(axis=1, keepdims=True)
     return with_members(data, (~drawn * (drawn.shape[1] / np.maximum(counts, 1))).astype(problem.dtype))
+
+
+def _with_copies(drawn: np.ndarray, X: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Return whether members have seen samples or copies of them, if equal features have equal labels."""
+    rows = np.ascontiguousarray(X).view(np.dtype((np.void, X.shape[1] * X.itemsize))).ravel()
+    _, first, group = np.unique(rows, return_index=True, return_inverse=True)
+    if len(first) >= (1 - FEW_COPIES) * len(rows) or np.any(y[first][group] != y):
+        return drawn
+    seen = np.zeros((len(first), drawn.shape[1]), dtype=bool)
+    np.logical_or.at(seen, group, drawn)
+    return seen[group]
 
 
 def with_members(data: Data, members: np.ndarray, replaced: bool = False) -> Data:
