@@ -71,8 +71,9 @@ demo: $(STAMP)
 demo-dask: $(STAMP)
 	$(BIN)/python examples/demo_dask.py
 
+# TESTS="tests/models tests/training" runs the tests of some folders only.
 test: $(STAMP)
-	$(BIN)/python -m pytest -m "not slow and not rest and not runtimes and not openvino" $(PARALLEL)
+	$(BIN)/python -m pytest $(TESTS) -m "not slow and not rest and not runtimes and not openvino" $(PARALLEL)
 
 # Changes plugins by 1 %, one at a time; fails if no test detects a change. MUTATION="'rule:*'" changes all rules.
 mutation: $(OTHERS_STAMP)
