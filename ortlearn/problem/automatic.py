@@ -16,7 +16,7 @@ from ..learning_rates import (
     LearningRateSGD,
 )
 from ..models import find_definition, fitted_part, is_flexible, objective_of
-from ..models.capabilities import cross_fitting_of
+from ..models.capabilities import GrowingEnsemble, capability_of, cross_fitting_of
 from ..onnx_files.loading import is_onnx_source
 from ..penalties import BasePenalty, NoPenalty
 from ..training.steps.epoch_graph import RANDOM
@@ -73,8 +73,12 @@ def doubt_of(source: Any, loss: BaseLoss | None) -> str:
     if source is None or is_onnx_source(source):
         return ""
     if loss is not None:
-        text = f"{type(loss).__name__} is a bound of errors, which it does not determine"
-        return text if loss.by_errors and not is_same_loss(loss, own_loss(source)) else ""
+        if is_same_loss(loss, own_loss(source)):
+            return ""
+        rule, name = capability_of(fitted_part(source), GrowingEnsemble), type(loss).__name__
+        if rule is not None and rule.by_votes:
+            return f"its labels are votes, which {name} does not determine"
+        return f"{name} is a bound of errors, which it does not determine" if loss.by_errors else ""
     own = objective_of(source, 1.0)
     if own is None:
         return f"the objective of {type(fitted_part(source)).__name__} is unknown"

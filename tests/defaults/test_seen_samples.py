@@ -112,6 +112,19 @@ def test_classifiers_start_from_their_own_fit(model, optimizer):
     np.testing.assert_array_equal(trainer.predict(samples), fitted.predict(samples))
 
 
+@pytest.mark.filterwarnings("ignore::ortlearn.exceptions.StartKeptWarning")
+@pytest.mark.parametrize("loss", ["log_loss", "focal"])
+def test_votes_are_compared_by_errors_with_any_loss(loss):
+    samples, labels = make_classification(
+        1500, 10, n_informative=6, n_classes=4, n_clusters_per_class=1, random_state=0
+    )
+    model = AdaBoostClassifier(n_estimators=20, random_state=0)
+    own = clone(model).fit(samples[:600], labels[:600]).score(samples[600:], labels[600:])
+    trainer = OrtGradientOptimizer(model, learning_loss=loss, random_state=0)
+    trainer.fit(samples[:600], labels[:600])
+    assert trainer.score(samples[600:], labels[600:]) > own - 0.02
+
+
 @pytest.mark.slow
 def test_a_degenerate_objective_does_not_lead_to_zero_weights():
     samples, labels = CLASSES
