@@ -19,6 +19,7 @@ class AbsoluteErrorLoss(BaseLoss):
     """
 
     kinks = True
+    of_quantiles = True
 
     def forward(self, op: GraphBuilder, expected: str, predicted: str) -> str:
         """Write the loss of each sample."""

@@ -35,6 +35,9 @@ class BaseLoss(CheckedParameters):
     kinks : bool
         Whether the derivative is discontinuous, as that of the absolute value at zero. Solvers such as L-BFGS
         smooth these kinks, which must be written with ``op.Abs`` or ``op.Relu``.
+    of_quantiles : bool
+        Whether the minimum is a quantile of the labels, and thus that of labels that an increasing function
+        transforms is the transformed minimum.
     by_errors : bool
         Whether the loss is a bound of errors, by which classifiers are compared then, instead of the loss.
     degenerate : str
@@ -50,6 +53,7 @@ class BaseLoss(CheckedParameters):
     link: ClassVar[str] = "identity"
     by_position: ClassVar[bool] = False
     kinks: ClassVar[bool] = False
+    of_quantiles: ClassVar[bool] = False
     by_errors: ClassVar[bool] = False
     degenerate: ClassVar[str] = ""
     definition_params: ClassVar[dict[str, float]] = {}

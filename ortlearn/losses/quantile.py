@@ -36,6 +36,7 @@ class QuantileLoss(BaseLoss):
     """
 
     kinks = True
+    of_quantiles = True
 
     def __init__(self, quantile: float = 0.5) -> None:
         self.quantile = quantile
@@ -77,6 +78,7 @@ class QuantilesLoss(BaseLoss):
     """
 
     kinks = True
+    of_quantiles = True
 
     def __init__(self, levels: Any = (0.05, 0.5, 0.95)) -> None:
         self.levels = levels

@@ -256,16 +256,17 @@ class SeparateParts:
     Attributes
     ----------
     samples : callable
-        Function of a fitted model, X and y that yields each part, and X and y of its fit.
+        Function of a fitted model, X and y that yields each part, and X and y of its fit; nothing if its
+        parts are trained together.
     replace : callable
         Function of a fitted model and a list of other parts, which it takes.
     applies : callable
-        Function of an unfitted model that returns whether its parts are trained for themselves.
+        Function of an unfitted model and a loss that returns whether its parts are trained for themselves.
     """
 
     samples: Callable[[Any, Any, Any], Iterator[tuple[Any, Any, Any]]]
     replace: Callable[[Any, list[Any]], None]
-    applies: Callable[[Any], bool] = _always
+    applies: Callable[[Any, BaseLoss], bool] = lambda model, loss: True
 
 
 Capability = TypeVar("Capability")

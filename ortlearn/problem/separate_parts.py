@@ -29,9 +29,11 @@ def with_trained_parts(
     source, loss, chosen = configuration.source, configuration.loss, configuration.conversion.weights_to_train
     if is_onnx_source(source) or is_fitted(source) or loss is None or loss.in_python or chosen is not None:
         return configuration
+    if configuration.warm_start or configuration.names_training:
+        return configuration
     model = last_step(source)
     rule = capability_of(model, SeparateParts) if is_regressor(model) and _has_trees(model) else None
-    if rule is None or not rule.applies(model) or configuration.warm_start or configuration.names_training:
+    if rule is None or not rule.applies(model, loss):
         return configuration
     X, y, weights = samples.X, samples.y, samples.sample_weight
     fitted = fit_clone(source, X, y, sample_weight=weights, random_state=random_state)
@@ -39,6 +41,8 @@ def with_trained_parts(
     for part, own, labels in rule.samples(last, after_steps(fitted, X), np.asarray(y)):
         trainer = clone(owner).set_params(estimator=clone(part))
         found.append(trainer.fit(own, labels, sample_weight=weights).to_sklearn())
+    if not found:
+        return configuration
     rule.replace(last, found)
     return replace(configuration, source=fitted, is_trained=True)
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sklearn.compose import TransformedTargetRegressor
 from sklearn.datasets import make_friedman1
 from sklearn.ensemble import HistGradientBoostingRegressor, RandomForestRegressor, VotingRegressor
 from sklearn.linear_model import Ridge
@@ -42,6 +43,18 @@ def test_voters_and_the_best_model_of_a_search_are_trained_alone(model):
     assert list(vote.to_sklearn().named_estimators_) == ["trees", "none", "linear"]
     search = trained(GridSearchCV(model, {"max_depth": [model.max_depth]}, cv=2))
     np.testing.assert_allclose(search.predict(X), alone, rtol=1e-4)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("func, inverse", [(np.exp, np.log), (np.negative, np.negative)])
+def test_quantiles_of_transformed_labels_are_trained_alone_if_these_increase(func, inverse):
+    """A decreasing function transforms the upper quantile to the lower one."""
+    model, y = HistGradientBoostingRegressor(max_iter=30, random_state=0), Y / 10
+    found = trained(TransformedTargetRegressor(model, func=func, inverse_func=inverse), y)
+    assert (len(found.history_) == 1) == (func is np.exp)
+    if func is np.exp:
+        alone = np.log(trained(model, np.exp(y)).predict(X))
+        np.testing.assert_allclose(found.predict(X), alone, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

@@ -179,7 +179,7 @@ class MultiOutputRegressorDefinition(_IndependentMembers):
             lambda model, X, y: ((own, X, y[:, i]) for i, own in enumerate(model.estimators_)),
             lambda model, parts: setattr(model, "estimators_", parts),
             # a chain would be trained on previous labels, and predict from a quantile of them
-            applies=lambda model: not hasattr(model, "order"),
+            applies=lambda model, loss: not hasattr(model, "order"),
         ),
     )
 

@@ -211,7 +211,7 @@ class SearchDefinition(InnerDefinition):
         SeparateParts(
             lambda model, X, y: iter([(model.best_estimator_, X, y)]),
             lambda model, parts: setattr(model, "best_estimator_", parts[0]),
-            applies=lambda model: bool(model.refit),
+            applies=lambda model, loss: bool(model.refit),
         ),
     )
 
@@ -263,10 +263,25 @@ def _class_response(op: ModelWriter, scores: Scores, number: int, of_probability
     return decision if number == 1 else op.Neg(decision)
 
 
+def _of_increasing_labels(model: Any, X: Any, y: np.ndarray) -> Iterator[tuple[Any, Any, Any]]:
+    """Yield the regressor, X and transformed labels, if the transformation is increasing."""
+    if y.ndim == 1:
+        labels = model.transformer_.transform(y[:, np.newaxis])[:, 0]
+        if (np.diff(labels[np.argsort(y)]) >= 0).all():
+            yield model.regressor_, X, labels
+
+
 class TransformedTargetDefinition(InnerDefinition):
     """TransformedTargetRegressor: a regressor of transformed labels."""
 
     inner = ("regressor_",)
+    capabilities = (
+        SeparateParts(
+            _of_increasing_labels,
+            lambda model, parts: setattr(model, "regressor_", parts[0]),
+            applies=lambda model, loss: loss.of_quantiles,
+        ),
+    )
 
     def has_own_score(self, model: Any) -> bool:
         return False
