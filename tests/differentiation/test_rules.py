@@ -177,7 +177,7 @@ def without_dimensions(model):
     return model
 
 
-@pytest.mark.sweep(110, slow=220)
+@pytest.mark.sweep(110, slow=110)
 @pytest.mark.parametrize("record", CASES)
 def test_unknown_dimensions(record):
     known, _, feeds, expected, names = in_float64(record)

@@ -107,7 +107,7 @@ def check(record, opset, hide, weighted):
         np.testing.assert_allclose(got, array, rtol=rtol, atol=rtol)
 
 
-@pytest.mark.sweep(110, slow=220)
+@pytest.mark.sweep(110, slow=110)
 @pytest.mark.parametrize("record", [pytest.param(record, id=str(record)) for record in RECORDS])
 def test_gradients_of_unknown_ranks(record):
     check(record, record.opsets[-1], given_constants, weighted=True)
