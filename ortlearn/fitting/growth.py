@@ -53,6 +53,7 @@ class Growth:
     seed: int  # seed of the fit
     expected: PartialFitClasses | None = None  # all classes
     was_given: bool = True  # whether the model was fitted before
+    of_stream: bool = False  # whether a given model must not unlearn classes that samples lack
 
     @classmethod
     def of(
@@ -80,13 +81,13 @@ class Growth:
             return None
         if rule is None or not rule.grows(part) or part is not _reached(source):
             return None
-        return kind(configuration, source, rule, samples, start.state.seed, expected, was_given)
+        return kind(configuration, source, rule, samples, start.state.seed, expected, was_given, of_stream)
 
     def fitted(self, samples: Samples) -> Any:
         """Return a clone fitted on samples; None if the fit fails or a class is missing."""
         part, random_state = fitted_part(self.source), np.random.RandomState(self.seed % 2**32)
         known = getattr(part, "classes_", None)
-        if known is not None and self.rule.ignores_weightless:
+        if known is not None and self.rule.ignores_weightless and not (self.of_stream and self.was_given):
             samples = _with_classes(samples, known)
         X, y, weights = self.after_steps(samples.X), samples.y, samples.sample_weight
         try:
@@ -201,16 +202,15 @@ class Window:
     def with_more(self, samples: Samples) -> Window:
         """Return the window after new samples."""
         joined = self.samples.joined(samples)
-        first = max(0, count_samples(joined.X) - self.size)
-        return replace(self, samples=joined.take(np.arange(first, count_samples(joined.X))))
+        return replace(self, samples=joined.take(np.arange(count_samples(joined.X))[-self.size :]))
 
 
 @dataclass(frozen=True)
 class TreeStream:
     """A call of ``partial_fit`` for an ensemble that may grow.
 
-    Each call fits an ensemble on the window. New samples decide, before any ensemble has seen them, which
-    share it gets: the one that the last call has fitted on the window is compared with older trees.
+    Each call fits an ensemble on the window. New samples decide, before they are learnt, which share it gets:
+    that of the last call is compared with older trees.
     """
 
     configuration: Configuration

@@ -121,6 +121,18 @@ def test_a_fitted_forest_keeps_its_trees_if_they_are_better():
         OrtGradientOptimizer(trees.get_trained_onnx()).partial_fit(X[:60].astype(np.float32), X[:60, 0])
 
 
+@pytest.mark.parametrize("name", ["forest", "boosting"])
+def test_a_fitted_model_does_not_unlearn_classes_that_a_window_lacks(name):
+    labels = OLD + (X[:, 4] > 0.5)
+    model = clone(MODELS[name]).fit(X[:400], labels[:400])
+    trainer, before = OrtGradientOptimizer(model, random_state=0), model.score(X[2200:], labels[2200:])
+    lacking = 400 + np.flatnonzero(labels[400:2200] < 2)
+    assert len(lacking) > 1_000
+    for numbers in np.array_split(lacking, 2):
+        trainer.partial_fit(X[numbers], labels[numbers])
+    assert trainer.score(X[2200:], labels[2200:]) > before - 0.03
+
+
 @pytest.mark.parametrize("share", [0.25, 0.5, 0.75, 1.0])
 def test_a_share_of_new_trees_in_bounded_size(share):
     first, second = (RandomForestClassifier(20, random_state=i).fit(X[:90], OLD[:90]) for i in (0, 1))
