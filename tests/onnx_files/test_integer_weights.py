@@ -145,6 +145,8 @@ def test_standard_rounding_to_16_bits_requires_opset_21(tmp_path):
     file = quantised(tmp_path, "layers", QuantType.QInt16, QuantType.QUInt16)
     for node in file.graph.node:
         node.domain = ""
+    for item in file.opset_import:  # newer onnxruntime quantises in opset 21
+        item.version = 18 if item.domain == "" else item.version
     with pytest.raises(ConversionError, match=r"opset 18 have no integers of 4 and 16 bits.*opset 21"):
         load_onnx(file)
 
@@ -187,7 +189,7 @@ def test_dynamic_quantisation_is_rejected(tmp_path, cls):
     for straight_through in (False, True):
         model = cls(tmp_path / "quantised.onnx", straight_through=straight_through)
         with pytest.raises(
-            ConversionError, match=r"'w1_quantized', 'w2_q.* MatMulInteger, which cannot.*quantize_static"
+            ConversionError, match=r"'w1_.*quantized', 'w2_.* MatMulInteger, which cannot.*quantize_static"
         ):
             model.fit(X["layers"], y)
     with pytest.raises(GradientError, match="QuantizeLinear whose scale is stored, from calibration"):
