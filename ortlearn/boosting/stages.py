@@ -109,9 +109,8 @@ class StageObjective:
                 f"Derivatives of {type(self.loss).__name__} are not finite for scores of the boosted trees: "
                 "lower the learning_rate of the model, or use another loss."
             )
-        if not self.is_classifier and self.loss.link == "identity" and 0 < second.mean() < 1:
-            return first / second.mean(), second / second.mean()
-        return first, second
+        mean = 1.0 if self.is_classifier or self.loss.link != "identity" else second.mean()
+        return (first / mean, second / mean) if 0 < mean < 1 else (first, second)
 
     @property
     def searches(self) -> bool:

@@ -154,7 +154,7 @@ def new_start(
     samples = samples.with_checked_weights()
     if not is_grown(configuration, last):
         warn_of_ignored_parameters(configuration, problem.source)
-        if not any(members.replaced for members in problem.trainable.members):
+        if problem.trainable.replaced is None:
             warn_of_seen_parts(configuration, problem.source)
     n_samples = None if stream or whole is not None else values.shape[0]
     if solves and whole is not None and not stream:

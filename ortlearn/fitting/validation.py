@@ -27,7 +27,7 @@ from ..training.settings import Measured
 from ..training.state import TrainingState
 from .fingerprint_texts import arrays_text
 from .fitted_model import FittedModel
-from .leaves.unseen_members import has_outputs, of_unseen_members, with_members
+from .leaves.unseen_members import of_unseen_members, with_members
 from .scoring import takes_weights
 from .start import Start, labelled
 
@@ -101,7 +101,9 @@ class Validation(BaseValidation):
         check_validation_classes(samples.y, problem.targets.classes)
         check_lengths(samples.X, samples.y)
         data = read_data(problem, samples, start.features)
-        data = data if members is None else with_members(data, members, has_outputs(problem))
+        data = (
+            data if members is None else with_members(data, members, problem.trainable.replaced is not None)
+        )
         return cls(configuration, problem, start.features, samples, data, as_estimator)
 
     def of_model(self, problem: Problem, features: InputFeatures) -> Validation:

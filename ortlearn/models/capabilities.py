@@ -18,7 +18,7 @@ if TYPE_CHECKING:  # only fits of boosting need it
 
 __all__ = [
     *("Bags", "BoostedStages", "CrossFitted", "GrowingEnsemble"),
-    *("ReplacedEnsemble", "ReplacedModel", "ShiftedTables"),
+    *("ReplacedEnsemble", "ReplacedModel", "SeparateParts", "ShiftedTables"),
     *("UNSEEN_OUTPUTS", "capability_of", "cross_fitting_of"),
 ]
 

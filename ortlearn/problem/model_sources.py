@@ -42,6 +42,7 @@ def fitted_source(
     source = configuration.source
     if is_onnx_source(source):
         return source
+    transforms = isinstance(final_step(source), TransformedTargetRegressor)
     if is_fitted(source):
         if y is None or not _predicts_labels(configuration, source):
             return source
@@ -49,9 +50,10 @@ def fitted_source(
             names = type(configuration.loss).__name__, type(source).__name__
             text = "{} takes the predictions of {} as logarithms: start from a model of the logarithms of y."
             warn_user(text.format(*names), ObjectiveWarning)
-        if configuration.warm_start or isinstance(final_step(source), TransformedTargetRegressor):
+        if configuration.warm_start or transforms:
             return source
-    _check_transformed(final_step(source), y)
+    if transforms:
+        _check_transformed(final_step(source), y)
     boosted = boosting_of(configuration)
     if boosted is not None:
         return fit_stages(configuration, boosted, X, y, sample_weight, random_state, classes)
@@ -68,7 +70,7 @@ def fitted_source(
     is_short = shapes_only and shape_parameters(final_step(source)) is not None
     if is_short and configuration.is_default and doubt_of(found, None):  # the fit may be kept
         return fitted(y, shapes_only=False)
-    if isinstance(final_step(source), TransformedTargetRegressor):  # its fit transforms responses, too
+    if transforms:  # its fit transforms responses, too
         return found
     responses = _working_responses(y, sample_weight) if _predicts_labels(configuration, found) else None
     return found if responses is None else fitted(responses)
@@ -76,11 +78,11 @@ def fitted_source(
 
 def _check_transformed(model: Any, y: Any) -> None:
     """Raise an error if a model transforms labels to values that are not finite, before it is fitted."""
-    labels, func = np.asarray(y), getattr(model, "func", None)
-    if func is None or not isinstance(model, TransformedTargetRegressor) or labels.dtype.kind not in "iuf":
+    labels = np.asarray(y)
+    if model.func is None or labels.dtype.kind not in "iuf":
         return
     with np.errstate(all="ignore"):
-        found = np.asarray(func(labels[:, None] if labels.ndim == 1 else labels), dtype=np.float64)
+        found = np.asarray(model.func(labels[:, None] if labels.ndim == 1 else labels), dtype=np.float64)
     if np.isfinite(labels).all() and not np.isfinite(found).all():
         raise ValueError(
             "func of TransformedTargetRegressor gives values that are not finite for some labels: use a "

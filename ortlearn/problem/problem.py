@@ -96,7 +96,6 @@ class Problem:
         loss = loss_for_model(loss, trainable)
         known = known_classes(trainable, y if occurring is None else occurring, classes)
         fitted = None if is_onnx_source(source) else source
-        has_outputs = any(members.replaced for members in trainable.members)
         return cls(
             trainable,
             loss,
@@ -107,7 +106,7 @@ class Problem:
             configuration.estimator_type,
             fitted,
             missing_columns_of(source, trainable, X),
-            automatic.may_overfit(last_part(fitted) if has_outputs else fitted, trainable),
+            automatic.may_overfit(last_part(fitted) if trainable.replaced else fitted, trainable),
             automatic.doubt_of(source, configuration.loss),
         )
 

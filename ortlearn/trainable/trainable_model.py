@@ -132,6 +132,11 @@ class TrainableModel:
         return self.reparametrisation.constraints
 
     @property
+    def replaced(self) -> Members | None:
+        """Outputs of parts before the last, which outputs for unseen samples replace in training, or None."""
+        return next((members for members in self.members if members.replaced), None)
+
+    @property
     def from_file(self) -> bool:
         """Whether the graph comes from an ONNX file."""
         return self.exported is not None

@@ -16,7 +16,7 @@ from ...problem.samples import Samples
 from ...training.graphs.member_weights import with_member_weights, with_outputs
 from ...training.graphs.task import TrainingTask
 
-__all__ = ["has_outputs", "members_of", "of_unseen_members", "with_members", "with_unseen_members"]
+__all__ = ["members_of", "of_unseen_members", "with_members", "with_unseen_members"]
 
 #: Share of copies among samples that makes no difference.
 FEW_COPIES = 0.1
@@ -93,16 +93,9 @@ def members_of(problem: Problem) -> Members | None:
     declared = problem.trainable.members
     if problem.source is None or not declared:
         return None
-    replaced = next((members for members in declared if members.replaced), None)
-    if replaced is not None:
-        return replaced
+    if problem.trainable.replaced is not None:
+        return problem.trainable.replaced
     outermost = min(declared, key=lambda members: len(members.path))
     others = [own for own in declared if own.path[: len(outermost.path)] != outermost.path]
     is_own = capability_of(fitted_part(problem.source), Bags) is not None
     return outermost if is_own and not others else None
-
-
-def has_outputs(problem: Problem) -> bool:
-    """Return whether the members of samples are outputs that the last part takes."""
-    members = members_of(problem)
-    return members is not None and members.replaced
