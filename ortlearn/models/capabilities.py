@@ -193,7 +193,7 @@ def _are_of_tree(model: Any, X: Any, bag: np.ndarray, number: int, draws: bool) 
     return any(np.array_equal(found, tree.n_node_samples[is_leaf]) for found in counts)
 
 
-def _always(model: Any) -> bool:
+def _always(model: Any, *details: Any) -> bool:
     """Return True."""
     return True
 
@@ -266,7 +266,7 @@ class SeparateParts:
 
     samples: Callable[[Any, Any, Any], Iterator[tuple[Any, Any, Any]]]
     replace: Callable[[Any, list[Any]], None]
-    applies: Callable[[Any, BaseLoss], bool] = lambda model, loss: True
+    applies: Callable[[Any, BaseLoss], bool] = _always
 
 
 Capability = TypeVar("Capability")
