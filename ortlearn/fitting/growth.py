@@ -221,8 +221,9 @@ class TreeStream:
 
     def trained(self) -> tuple[float, Start, Window]:
         """Return the loss of the samples before they are learnt, and the start and the window afterwards."""
-        start = self.start
-        part, known = fitted_part(start.problem.source), None if self.last is None else self.last.window
+        start, last = self.start, self.last
+        known = None if last is None else last.window
+        part = fitted_part(start.problem.source if last is None else last.to_sklearn())
         if known is not None and known.waiting is not None:
             samples = known.waiting.joined(self.samples)
             joined = replace(start, data=read_data(start.problem, samples, start.features))
