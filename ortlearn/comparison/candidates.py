@@ -17,8 +17,8 @@ from ..data.samples import Data
 from .measures import Measure, Part, State, Weights
 
 __all__ = [
-    *("Candidate", "Finished", "FreshPull", "Grown", "KeptStart", "LeafEstimate", "LeafMeans", "Pull"),
-    *("RestandardisedPull", "Setting", "ShiftedPull"),
+    *("Candidate", "Finished", "FreshPull", "Grown", "KeptStart", "LeafEstimate", "LeafMeans"),
+    *("LeafMixture", "Pull", "RestandardisedPull", "Setting", "ShiftedPull"),
 ]
 
 
@@ -30,8 +30,8 @@ class Setting:
     solve: Callable[..., Any] | None = None  # trains by a solver, with ``pull`` and ``toward``
     # By kind of pull, the weights to pull towards.
     centers: Mapping[type[Pull], Callable[[Data], Weights]] = field(default_factory=dict)
-    # Averages class shares of leaves, given a strength.
-    leaf_means: Callable[[Data, float], Weights] | None = None
+    # Averages class shares of leaves, given a strength, and mixes them with constant ones.
+    leaf_means: Callable[..., Weights] | None = None
     # Estimates values of leaves, given factors of the start and of all samples.
     leaf_estimates: Callable[[Data, float, float], Weights] | None = None
     growth: Any = None  # new trees for an ensemble, a Growth or None
@@ -147,13 +147,28 @@ class LeafMeans(Candidate):
     """
 
     evidence = Pull.evidence
-    strengths = (16.0, 4.0, 1.0, 0.25)
+    strengths: ClassVar[tuple[float, ...]] = (16.0, 4.0, 1.0, 0.25)
 
     strength: float
 
     def train(self, setting: Setting, part: Part, previous: Any = None) -> Any:
         assert setting.leaf_means is not None
         return setting.start.with_weights(dict(setting.leaf_means(part.data, self.strength)))
+
+
+@dataclass(frozen=True)
+class LeafMixture(LeafMeans):
+    """Averaged class shares, mixed with constant ones, for another loss than that of the trees."""
+
+    strengths = (math.inf, *LeafMeans.strengths)
+
+    share: float  # of the constant ones
+    constant: tuple[float, ...]
+
+    def train(self, setting: Setting, part: Part, previous: Any = None) -> Any:
+        assert setting.leaf_means is not None
+        weights = setting.leaf_means(part.data, self.strength, self.share, self.constant)
+        return setting.start.with_weights(dict(weights))
 
 
 @dataclass(frozen=True)

@@ -222,14 +222,13 @@ class TreeStream:
     def trained(self) -> tuple[float, Start, Window]:
         """Return the loss of the samples before they are learnt, and the start and the window afterwards."""
         start, last = self.start, self.last
-        known = None if last is None else last.window
-        part = fitted_part(start.problem.source if last is None else last.to_sklearn())
+        source, known = (start.problem.source, None) if last is None else (last.to_sklearn(), last.window)
         if known is not None and known.waiting is not None:
             samples = known.waiting.joined(self.samples)
             joined = replace(start, data=read_data(start.problem, samples, start.features))
             known = replace(known, waiting=None)
-            return replace(self, samples=samples, start=joined)._after(part, known)
-        return self._after(part, known)
+            return replace(self, samples=samples, start=joined)._after(fitted_part(source), known)
+        return self._after(fitted_part(source), known)
 
     def _after(self, part: Any, known: Window | None) -> tuple[float, Start, Window]:
         """Return the same, given the ensemble and the window before."""

@@ -38,6 +38,7 @@ from ..training.settings import LoopSettings
 from ..training.solver_loop import run_solver
 from ..training.solvers.variables import Variables
 from ..training.state import TrainingState
+from .leaves.mixtures import Mixtures
 from .leaves.shares import LeafShares
 from .leaves.shifts import shifted
 from .start import Start
@@ -99,6 +100,12 @@ class WarmStart:
             given = Part(prepare(validation.data), validation.samples)
         runner = ScoreRunner(step.task, configuration.runtime)
         problem, whole, predictions = start.problem, Part(data, self.samples), None
+        shares, mixed = LeafShares.of(problem, step.task, data), None
+        if shares is not None and not shares.is_own:
+            mixtures = Mixtures(shares, runner, start.weights, self.random_state)
+            if data.members is not None or not is_fitted(configuration.source):
+                return mixtures.of_seen_samples(self.samples, data)
+            mixed = mixtures.of_new_samples(data)
         is_bound = problem.loss is not None and problem.loss.by_errors
         differs = bool(problem.doubt) and (is_bound or objective_of(problem.source, 1.0) is not None)
         if problem.doubt and classes is not None:
@@ -112,7 +119,7 @@ class WarmStart:
         max_iter = min(ITERATIONS, settings.max_iter)
         short = replace(settings, max_iter=max_iter, watch=None, verbose=0, exc=False, keeps_history=False)
         setting = setting_of(configuration, start, prepared, short, self.growth, precision=PRECISION)
-        return choose(setting, measure, _rounds(setting)).candidate
+        return choose(setting, measure, _rounds(setting, mixed)).candidate
 
 
 @dataclass(frozen=True)
@@ -219,7 +226,7 @@ def leaf_estimates(
     return LeafEstimates.of(start.problem, configuration.runtime, task, start.weights, data, offset)
 
 
-def _rounds(setting: Setting) -> list[list[Candidate]]:
+def _rounds(setting: Setting, mixed: list[Candidate] | None) -> list[list[Candidate]]:
     """Return candidates in rounds: those that require more evidence, and then trees, are compared later.
 
     First the leaves of a forest are chosen, then the share of new trees; both at once was not better.
@@ -230,7 +237,9 @@ def _rounds(setting: Setting) -> list[list[Candidate]]:
         for evidence in sorted({kind.evidence for kind in kinds})
     ]
     found = [[kind(strength) for kind in own for strength in kind.strengths] for own in rounds]
-    if setting.leaf_estimates is not None:
+    if mixed is not None:
+        found = [mixed]
+    elif setting.leaf_estimates is not None:
         found = [[LeafEstimate(*factors) for factors in ESTIMATES]]
     growth = setting.growth
     shares = () if growth is None else growth.rule.shares(fitted_part(growth.source))

@@ -253,7 +253,9 @@ def test_samples_that_lack_a_class_wait(model):
 def test_trees_are_compared_with_leaves_that_were_trained_before(model):
     labels = X[:, 0] + X[:, 1] + 10
     fitted = model(n_estimators=20, random_state=0).fit(X[:500], labels[:500] - 10)
-    trainer = OrtGradientOptimizer(fitted, learning_rate="Adam", max_iter=100, warm_start=True, random_state=0)
+    trainer = OrtGradientOptimizer(
+        fitted, learning_rate="Adam", max_iter=100, warm_start=True, random_state=0
+    )
     scores = [trainer.fit(X[500:1000], labels[500:1000]).score(X[2000:], labels[2000:])]
     for first in (1000, 1100, 1200):
         trainer.partial_fit(X[first : first + 100], labels[first : first + 100])

@@ -1,7 +1,8 @@
-"""Class shares in the leaves of trees, averaged with those of new samples."""
+"""Class shares in the leaves of trees, averaged with those of new samples, and mixed with constant ones."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -28,7 +29,8 @@ class LeafShares:
 
     The loss is not convex in the shares, and has kinks where one of them is zero, as most are: those of a
     single tree have no gradient there. A weighted mean of old shares and frequencies in the new samples has
-    neither problem, and takes no iterations.
+    neither problem, and takes no iterations. For another loss than that of the trees, shares are mixed with
+    constant ones (:class:`~ortlearn.fitting.leaves.mixtures.Mixtures`).
     """
 
     problem: Problem
@@ -36,13 +38,15 @@ class LeafShares:
     # For each weight with shares, of shape (n_leaves, n_classes), the feature with the leaf indices, of shape
     # (n_samples, n_trees).
     tables: Mapping[str, str]
+    is_own: bool  # whether the loss is that of the trees
 
     @classmethod
     def of(cls, problem: Problem, task: TrainingTask, data: Data) -> LeafShares | None:
-        """Return the shares of trees; None for other models, and for a given loss."""
+        """Return the shares of trees; None for other models, and for a loss in Python."""
         part = None if problem.source is None else fitted_part(problem.source)
         is_mean = len(task.graph.weights) == 1 or (part is not None and capability_of(part, Bags) is not None)
-        has_loss = problem.has_default_loss and isinstance(problem.loss, LogLoss)
+        loss, is_own = problem.loss, problem.has_default_loss
+        has_loss = isinstance(loss, LogLoss) if is_own else loss is not None and not loss.in_python
         if not (is_mean and has_loss) or problem.encoder.class_indices(data.y) is None:
             return None
         sizes = (len(problem.targets.classes),)
@@ -52,10 +56,31 @@ class LeafShares:
             if not has_shares or not all(isinstance(own, NoPenalty) for own in task.penalties_of(name)):
                 return None
         tables = looked_up_tables(task, data)
-        return cls(problem, task, tables) if tables.keys() >= set(task.graph.weights) else None
+        return cls(problem, task, tables, is_own) if tables.keys() >= set(task.graph.weights) else None
 
-    def averaged(self, start: Mapping[str, np.ndarray], data: Data, strength: float) -> dict[str, np.ndarray]:
-        """Return weights with averaged shares; the old ones of a leaf count as ``strength`` samples."""
+    def averaged(
+        self,
+        start: Mapping[str, np.ndarray],
+        data: Data,
+        strength: float,
+        share: float = 0.0,
+        constant: tuple[float, ...] = (),
+    ) -> dict[str, np.ndarray]:
+        """Return weights with averaged shares; the old ones of a leaf count as ``strength`` samples.
+
+        Then ``constant`` shares get a ``share``.
+        """
+        found = dict(start) if math.isinf(strength) else self._averaged(start, data, strength)
+        for table in self.task.graph.weights if share else ():
+            constraint: Any = self.problem.trainable.constraints[table]
+            values = (1 - share) * constraint.values(found[table]) + share * np.array(constant)
+            found[table] = constraint.free(values).astype(start[table].dtype)
+        return found
+
+    def _averaged(
+        self, start: Mapping[str, np.ndarray], data: Data, strength: float
+    ) -> dict[str, np.ndarray]:
+        """Return weights with averaged shares."""
         found, features = dict(start), self.task.inputs(data)
         classes: Any = self.problem.encoder.class_indices(data.y)
         for table in self.task.graph.weights:
