@@ -229,7 +229,8 @@ def leaf_estimates(
 def _rounds(setting: Setting, mixed: list[Candidate] | None) -> list[list[Candidate]]:
     """Return candidates in rounds: those that require more evidence, and then trees, are compared later.
 
-    First the leaves of a forest are chosen, then the share of new trees; both at once was not better.
+    First the leaves of a forest are chosen, then the share of new trees; both at once was not better. After
+    a drift, leaves with many samples are better trained together than alone.
     """
     kinds: list[Any] = [LeafMeans] if setting.leaf_means is not None else [Pull, *setting.centers]
     rounds: list[list[Any]] = [
@@ -238,7 +239,7 @@ def _rounds(setting: Setting, mixed: list[Candidate] | None) -> list[list[Candid
     ]
     found = [[kind(strength) for kind in own for strength in kind.strengths] for own in rounds]
     if mixed is not None:
-        found = [mixed]
+        found = [mixed, [Pull(strength) for strength in Pull.strengths[1::2]]]
     elif setting.leaf_estimates is not None:
         found = [[LeafEstimate(*factors) for factors in ESTIMATES]]
     growth = setting.growth

@@ -243,15 +243,15 @@ class Problem:
         updates = self.updates
         rule = updates.rule(n_samples, n_seen)
         return TrainingTask(
-            self._score_graph(evaluates),
+            self._score_graph(evaluates, by_rows=not rule.full_batch),
             Objective(loss, self.penalty, label_type, label, weighted),
             Update(rule, updates.clip_norm, updates.clip_value, not_negative),
             self.gradient,
         )
 
-    def _score_graph(self, evaluates: bool) -> ScoreGraph:
+    def _score_graph(self, evaluates: bool, by_rows: bool) -> ScoreGraph:
         trainable, scores = self.trainable, self.trainable.scores
-        graph, output = trainable.score_graph(SAMPLE_WEIGHT, evaluates), trainable.objective_tensor
+        graph, output = trainable.score_graph(SAMPLE_WEIGHT, evaluates, by_rows), trainable.objective_tensor
         output_type = value_types(graph)[output] if scores is None else scores.type
         intercepts, features = _intercepts(trainable), _features(trainable, graph)
         return ScoreGraph(

@@ -193,16 +193,19 @@ class TrainableModel:
         found = running_statistics(self.model) and running_statistics(self.objective_graph())
         return {name: NEXT.format(name) for name in sorted(found)}
 
-    def score_graph(self, sample_weight: str | None = None, evaluates: bool = False) -> ModelProto:
+    def score_graph(
+        self, sample_weight: str | None = None, evaluates: bool = False, by_rows: bool = True
+    ) -> ModelProto:
         """Return the graph that computes the trained output, with the trained weights as inputs.
 
         Its inputs are X, labels and sample weights ``sample_weight`` of a graph with its own loss, and sorted
         weights; its outputs are the scores or the loss, and the next running statistics, unless a graph that
-        ``evaluates`` uses the present ones.
+        ``evaluates`` uses the present ones. ``by_rows`` says whether constrained tables are computed for the
+        rows that samples look up: a batch needs fewer than there are, all samples look up each several times.
         """
         part = self.objective_graph()
         part = for_evaluation(part) if evaluates else with_batch_statistics(part)
-        part = self.reparametrisation.by_rows(part)
+        part = self.reparametrisation.by_rows(part) if by_rows else part
         if sample_weight is not None and self.own_loss is not None and self.own_loss.row_weight is not None:
             part = with_weight_vector(part, self.own_loss.row_weight, sample_weight, self.input_dtype)
         return make_inputs_of(remove_idle_nodes(part), self.trained)

@@ -21,7 +21,6 @@ from ...data.samples import Data
 from ...inference.score_runner import ScoreRunner
 from ...models import fitted_part
 from ...preprocessing.initial_fit import after_steps, fit_clone
-from ...problem.problem import Problem
 from ...problem.samples import Samples
 from .shares import LeafShares
 
@@ -59,7 +58,7 @@ class Mixtures:
         found, part = None, data
         if data.members is not None:
             found = self._probabilities(self.start, data)
-        elif (unseen := _unseen_probabilities(self.shares.problem, samples, self.random_state)) is not None:
+        elif (unseen := self._unseen(samples, data)) is not None:
             part, found = data.take(unseen[0]), unseen[1]
         if found is None or not weights_of(part).any():
             return KeptStart()
@@ -79,6 +78,24 @@ class Mixtures:
             found[left_out] = self._probabilities(weights, data.take(left_out))
         return found
 
+    def _unseen(self, samples: Samples, data: Data) -> tuple[np.ndarray, np.ndarray] | None:
+        """Return some samples, and probabilities by fits on others; None if a fit fails or lacks a class."""
+        source, state = self.shares.problem.source, self.random_state
+        part, classes = fitted_part(source), self.shares.problem.encoder.class_indices(data.y)
+        samples = Samples(after_steps(source, samples.X), samples.y, samples.sample_weight)
+        numbers, found = [], []
+        for kept, left_out in folds(classes, len(data), state, FOLDS):
+            own = samples.take(kept)
+            try:
+                model = fit_clone(part, own.X, own.y, sample_weight=own.sample_weight, random_state=state)
+            except ValueError:  # too few samples for its parameters
+                return None
+            if not np.array_equal(model.classes_, part.classes_):
+                return None
+            numbers.append(left_out)
+            found.append(model.predict_proba(samples.take(left_out).X))
+        return np.concatenate(numbers), np.concatenate(found)
+
     def _probabilities(self, weights: Mapping[str, np.ndarray], data: Data) -> np.ndarray:
         """Return probabilities, float64 of shape (n_samples, n_classes)."""
         return softmax(self.runner.scores(weights, data).astype(np.float64), axis=1)
@@ -89,7 +106,7 @@ class Mixtures:
         return self.runner.losses(scores, data).astype(np.float64)
 
     def _best(self, probabilities: np.ndarray, data: Data) -> tuple[float, tuple[float, ...]]:
-        """Return the weight of constant probabilities, and these, with the lowest mean loss of the mixture."""
+        """Return the weight of constant probabilities, and these, that give a mixture the lowest loss."""
         weights = weights_of(data)
         weights = weights / max(weights.sum(), np.finfo(float).tiny)
 
@@ -105,23 +122,3 @@ class Mixtures:
         found = [minimize(loss, start, method="L-BFGS-B", options={"eps": STEP}) for start in starts]
         share, constant = parts(min(found, key=lambda own: own.fun).x)
         return share, tuple(constant.tolist())
-
-
-def _unseen_probabilities(
-    problem: Problem, samples: Samples, random_state: np.random.RandomState
-) -> tuple[np.ndarray, np.ndarray] | None:
-    """Return some samples, and probabilities by fits on others; None if a fit fails or a class is missing."""
-    part, classes = fitted_part(problem.source), problem.encoder.class_indices(samples.y)
-    samples = Samples(after_steps(problem.source, samples.X), samples.y, samples.sample_weight)
-    numbers, found = [], []
-    for kept, left_out in folds(classes, len(samples.y), random_state, FOLDS):
-        own = samples.take(kept)
-        try:
-            model = fit_clone(part, own.X, own.y, sample_weight=own.sample_weight, random_state=random_state)
-        except ValueError:  # too few samples for its parameters
-            return None
-        if not np.array_equal(model.classes_, part.classes_):
-            return None
-        numbers.append(left_out)
-        found.append(model.predict_proba(samples.take(left_out).X))
-    return np.concatenate(numbers), np.concatenate(found)
