@@ -18,6 +18,8 @@ class AbsoluteErrorLoss(BaseLoss):
     AbsoluteErrorLoss()
     """
 
+    by_output = True
+
     kinks = True
     of_quantiles = True
 

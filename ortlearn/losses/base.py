@@ -38,6 +38,9 @@ class BaseLoss(CheckedParameters):
     of_quantiles : bool
         Whether the minimum is a quantile of the labels, and thus that of labels that an increasing function
         transforms is the transformed minimum.
+    by_output : bool
+        Whether the loss of several outputs is the sum of the losses of each, whose models are then trained
+        alone where they are independent.
     by_errors : bool
         Whether the loss is a bound of errors, by which classifiers are compared then, instead of the loss.
     degenerate : str
@@ -54,6 +57,7 @@ class BaseLoss(CheckedParameters):
     by_position: ClassVar[bool] = False
     kinks: ClassVar[bool] = False
     of_quantiles: ClassVar[bool] = False
+    by_output: ClassVar[bool] = False
     by_errors: ClassVar[bool] = False
     degenerate: ClassVar[str] = ""
     definition_params: ClassVar[dict[str, float]] = {}

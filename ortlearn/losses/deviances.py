@@ -32,6 +32,8 @@ class PoissonLoss(BaseLoss):
     log [0, inf)
     """
 
+    by_output = True
+
     link = "log"
 
     @property
@@ -60,6 +62,8 @@ class GammaLoss(BaseLoss):
     >>> print(GammaLoss().domain)
     (0, inf)
     """
+
+    by_output = True
 
     link = "log"
 
@@ -96,6 +100,8 @@ class TweedieLoss(BaseLoss):
     >>> print(TweedieLoss(power=1.9).domain)
     [0, inf)
     """
+
+    by_output = True
 
     link = "log"
 

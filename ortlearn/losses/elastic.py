@@ -25,6 +25,8 @@ class ElasticLoss(BaseLoss):
     ElasticLoss(l1_weight=0.1)
     """
 
+    by_output = True
+
     kinks = True
 
     def __init__(self, l1_weight: float = 0.5, l2_weight: float = 0.5) -> None:

@@ -30,6 +30,8 @@ class EpsilonInsensitiveLoss(BaseLoss):
     EpsilonInsensitiveLoss(epsilon=0.5)
     """
 
+    by_output = True
+
     kinks = True
 
     def __init__(self, epsilon: float = 0.1) -> None:

@@ -31,6 +31,8 @@ class HuberLoss(BaseLoss):
     HuberLoss(delta=1.5)
     """
 
+    by_output = True
+
     def __init__(self, delta: float = 1.0) -> None:
         self.delta = delta
 

@@ -35,6 +35,8 @@ class QuantileLoss(BaseLoss):
     QuantileLoss(quantile=0.9)
     """
 
+    by_output = True
+
     kinks = True
     of_quantiles = True
 

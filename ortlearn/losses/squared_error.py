@@ -24,6 +24,8 @@ class SquaredErrorLoss(BaseLoss):
     0.5
     """
 
+    by_output = True
+
     definition_params = {"factor": 1.0}
 
     def __init__(self, factor: float = 0.5) -> None:

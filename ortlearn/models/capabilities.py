@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -193,7 +193,7 @@ def _are_of_tree(model: Any, X: Any, bag: np.ndarray, number: int, draws: bool) 
     return any(np.array_equal(found, tree.n_node_samples[is_leaf]) for found in counts)
 
 
-def _always(model: Any, *details: Any) -> bool:
+def _always(model: Any) -> bool:
     """Return True."""
     return True
 
@@ -249,6 +249,12 @@ class CrossFitted:
     final: str = ""
 
 
+def has_trees(model: Any, *details: Any) -> bool:
+    """Return whether parts of an unfitted model have tables, such as the leaves of trees."""
+    parts = [own for own in model.get_params().values() if hasattr(own, "get_params")]
+    return any(capability_of(own, kind) for own in parts for kind in (BoostedStages, ShiftedTables))
+
+
 @dataclass(frozen=True)
 class SeparateParts:
     """Models whose parts are fitted for themselves, so that each can be trained for itself, too.
@@ -256,17 +262,18 @@ class SeparateParts:
     Attributes
     ----------
     samples : callable
-        Function of a fitted model, X and y that yields each part, and X and y of its fit; nothing if its
-        parts are trained together.
+        Function of a fitted model and its samples, a generator of each part and the samples of its fit, to
+        which the trained part is sent; of nothing if its parts are trained together.
     replace : callable
         Function of a fitted model and a list of other parts, which it takes.
     applies : callable
-        Function of an unfitted model and a loss that returns whether its parts are trained for themselves.
+        Function of an unfitted model and a loss that returns whether its parts are trained for themselves; by
+        default, if they have trees.
     """
 
-    samples: Callable[[Any, Any, Any], Iterator[tuple[Any, Any, Any]]]
+    samples: Callable[[Any, Any], Generator[tuple[Any, Any], Any, None]]
     replace: Callable[[Any, list[Any]], None]
-    applies: Callable[[Any, BaseLoss], bool] = _always
+    applies: Callable[[Any, BaseLoss], bool] = has_trees
 
 
 Capability = TypeVar("Capability")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone, is_regressor
 
-from ..models.capabilities import BoostedStages, SeparateParts, ShiftedTables, capability_of
+from ..models.capabilities import SeparateParts, capability_of
 from ..onnx_files.loading import is_onnx_source
 from ..preprocessing.estimator_checks import last_step
 from ..preprocessing.initial_fit import after_steps, fit_clone, is_fitted
@@ -32,22 +33,20 @@ def with_trained_parts(
     if configuration.warm_start or configuration.names_training:
         return configuration
     model = last_step(source)
-    rule = capability_of(model, SeparateParts) if is_regressor(model) and _has_trees(model) else None
+    rule = capability_of(model, SeparateParts) if is_regressor(model) else None
     if rule is None or not rule.applies(model, loss):
         return configuration
     X, y, weights = samples.X, samples.y, samples.sample_weight
     fitted = fit_clone(source, X, y, sample_weight=weights, random_state=random_state)
     last, found = last_step(fitted), []
-    for part, own, labels in rule.samples(last, after_steps(fitted, X), np.asarray(y)):
-        trainer = clone(owner).set_params(estimator=clone(part))
-        found.append(trainer.fit(own, labels, sample_weight=weights).to_sklearn())
+    parts = rule.samples(last, Samples(after_steps(fitted, X), np.asarray(y), weights))
+    with suppress(StopIteration):
+        part, own = next(parts)
+        while True:
+            trainer = clone(owner).set_params(estimator=clone(part))
+            found.append(trainer.fit(own.X, own.y, sample_weight=own.sample_weight).to_sklearn())
+            part, own = parts.send(found[-1])
     if not found:
         return configuration
     rule.replace(last, found)
     return replace(configuration, source=fitted, is_trained=True)
-
-
-def _has_trees(model: Any) -> bool:
-    """Return whether parts of an unfitted model have tables, such as the leaves of trees."""
-    parts = [own for own in model.get_params().values() if hasattr(own, "get_params")]
-    return any(capability_of(own, kind) for own in parts for kind in (BoostedStages, ShiftedTables))

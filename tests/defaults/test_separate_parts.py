@@ -5,14 +5,14 @@ import pytest
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.datasets import make_friedman1
 from sklearn.ensemble import HistGradientBoostingRegressor, RandomForestRegressor, VotingRegressor
-from sklearn.linear_model import Ridge
+from sklearn.linear_model import LinearRegression, Ridge
 from sklearn.model_selection import GridSearchCV
 from sklearn.multioutput import MultiOutputRegressor, RegressorChain
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from ortlearn import OrtGradientOptimizer
-from ortlearn.losses import QuantileLoss
+from ortlearn.losses import BaseLoss, QuantileLoss
 
 X, Y = make_friedman1(800, noise=1.0, random_state=0)
 TREES = [
@@ -64,7 +64,36 @@ def test_a_training_that_is_named_trains_all_parts_together(options):
     assert len(trained(model, np.stack([Y, Y], 1), max_iter=3, **options).history_) > 1
 
 
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_a_chain_is_trained_as_a_whole():
-    model = RegressorChain(HistGradientBoostingRegressor(max_iter=3, random_state=0))
-    assert len(trained(model, np.stack([Y, Y], 1), max_iter=3).history_) > 1
+@pytest.mark.filterwarnings("ignore::ortlearn.exceptions.PrecisionWarning")
+@pytest.mark.parametrize("order", [[0, 1], [1, 0]])
+@pytest.mark.parametrize("model", [TREES[0], Ridge()], ids=lambda model: type(model).__name__)
+def test_links_of_a_chain_are_trained_one_after_another(model, order):
+    """Trained together, the first outputs would serve the last ones, whose loss is larger."""
+    labels = np.stack([Y, 1000 * np.sin(Y)], 1)
+    chain, inputs = trained(RegressorChain(model, order=order), labels), X
+    for output in order:
+        link = OrtGradientOptimizer(model, learning_loss=QuantileLoss(0.9), random_state=0)
+        predicted = link.fit(inputs[:400], labels[:400, output]).predict(inputs)
+        # a few samples are at thresholds of later trees
+        assert np.isclose(chain.predict(X)[:, output], predicted, rtol=1e-3, atol=1e-2).mean() > 0.99
+        inputs = np.column_stack([inputs, predicted])
+    assert np.isclose(chain.to_sklearn().predict(X), chain.predict(X), rtol=1e-3, atol=1e-2).mean() > 0.99
+
+
+def test_small_outputs_beside_large_ones_reach_their_quantiles():
+    found = trained(MultiOutputRegressor(LinearRegression()), np.stack([Y, 1000 * Y], 1)).predict(X[:400])
+    np.testing.assert_allclose((Y[:400, np.newaxis] * [1, 1000] <= found).mean(axis=0), 0.9, atol=0.01)
+
+
+def test_a_loss_that_couples_outputs_is_trained_together():
+    class Distance(BaseLoss):
+        kinks = True
+
+        def forward(self, op, expected, predicted):
+            difference = op.Sub(expected, predicted)
+            return op.Sqrt(op.ReduceSum(op.Mul(difference, difference), [1], keepdims=0))
+
+    assert not Distance.by_output
+    model = MultiOutputRegressor(LinearRegression())
+    trainer = OrtGradientOptimizer(model, learning_loss=Distance(), random_state=0)
+    assert len(trainer.fit(X[:100], np.stack([Y, Y**2], 1)[:100]).history_) > 1

@@ -161,7 +161,7 @@ class VotingDefinition(MembersDefinition):
     """VotingRegressor and VotingClassifier (soft and hard): the weighted mean of the members."""
 
     capabilities = (
-        SeparateParts(lambda model, X, y: ((own, X, y) for own in model.estimators_), _set_voters),
+        SeparateParts(lambda model, given: ((own, given) for own in model.estimators_), _set_voters),
     )
 
     def covers(self, model: Any) -> bool:

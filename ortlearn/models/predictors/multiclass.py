@@ -1,18 +1,20 @@
 """Multiclass and multioutput meta-estimators."""
 
+from collections.abc import Generator
 from dataclasses import replace
 from functools import cache
 from typing import Any
 
 import numpy as np
 from onnx import TensorProto
+from scipy.sparse import hstack, issparse
 from sklearn.base import is_classifier, is_regressor
 from sklearn.dummy import DummyClassifier
 from sklearn.multiclass import OneVsRestClassifier, _ConstantPredictor
 
 from ...losses import LogLoss
 from ..base import ModelDefinition, Objective
-from ..capabilities import SeparateParts
+from ..capabilities import SeparateParts, has_trees
 from ..columns import LOWEST
 from ..forms import Transposed
 from ..formulas.coupling import pair_table
@@ -171,15 +173,34 @@ class OneVsOneDefinition(MembersDefinition):
         return Scores("classification", score, count, link, label=label, decision=decision, classes=classes)
 
 
+def _outputs(model: Any, given: Any) -> Generator[tuple[Any, Any], Any, None]:
+    """Yield the models of all outputs, and samples with its labels."""
+    for i, part in enumerate(model.estimators_):
+        yield part, replace(given, y=given.y[:, i])
+
+
+def _links(model: Any, given: Any) -> Generator[tuple[Any, Any], Any, None]:
+    """Yield the models of a chain, and samples with the outputs of previous models, after their training."""
+    for part, output in zip(model.estimators_, model.order_, strict=True):
+        trained = yield part, replace(given, y=given.y[:, output])
+        columns = np.reshape(trained.predict(given.X), (-1, 1))
+        joined = hstack([given.X, columns], "csr") if issparse(given.X) else np.hstack([given.X, columns])
+        given = replace(given, X=joined)
+
+
 class MultiOutputRegressorDefinition(_IndependentMembers):
     """MultiOutputRegressor, and RegressorChain, whose models also take the previous outputs."""
 
     capabilities = (
         SeparateParts(
-            lambda model, X, y: ((own, X, y[:, i]) for i, own in enumerate(model.estimators_)),
+            lambda model, given: (_links if hasattr(model, "order_") else _outputs)(model, given),
             lambda model, parts: setattr(model, "estimators_", parts),
-            # a chain would be trained on previous labels, and predict from a quantile of them
-            applies=lambda model, loss: not hasattr(model, "order"),
+            # solvers stop before small outputs beside large ones have reached the kinks of their losses
+            applies=lambda model, loss: (
+                loss.by_output
+                if hasattr(model, "order")
+                else has_trees(model) or (loss.by_output and loss.kinks)
+            ),
         ),
     )
 

@@ -1,6 +1,6 @@
 """Pipelines, feature unions, column transformers, and meta-estimators with one inner estimator."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -8,7 +8,7 @@ import numpy as np
 from onnx import TensorProto
 
 from ..base import ModelDefinition, Route
-from ..capabilities import UNSEEN_OUTPUTS, SeparateParts
+from ..capabilities import UNSEEN_OUTPUTS, SeparateParts, has_trees
 from ..columns import Columns
 from ..registry import definition_of, find_definition, has_own_score, inner_part, needs_float64
 from ..scores import Scores, label_of, transformation
@@ -209,9 +209,9 @@ class SearchDefinition(InnerDefinition):
     wraps = True
     capabilities = (
         SeparateParts(
-            lambda model, X, y: iter([(model.best_estimator_, X, y)]),
+            lambda model, given: (own for own in [(model.best_estimator_, given)]),
             lambda model, parts: setattr(model, "best_estimator_", parts[0]),
-            applies=lambda model, loss: bool(model.refit),
+            applies=lambda model, loss: bool(model.refit) and has_trees(model),
         ),
     )
 
@@ -263,12 +263,12 @@ def _class_response(op: ModelWriter, scores: Scores, number: int, of_probability
     return decision if number == 1 else op.Neg(decision)
 
 
-def _of_increasing_labels(model: Any, X: Any, y: np.ndarray) -> Iterator[tuple[Any, Any, Any]]:
-    """Yield the regressor, X and transformed labels, if the transformation is increasing."""
-    if y.ndim == 1:
-        labels = model.transformer_.transform(y[:, np.newaxis])[:, 0]
-        if (np.diff(labels[np.argsort(y)]) >= 0).all():
-            yield model.regressor_, X, labels
+def _of_increasing_labels(model: Any, given: Any) -> Generator[tuple[Any, Any], Any, None]:
+    """Yield the regressor and samples with transformed labels, if the transformation is increasing."""
+    if given.y.ndim == 1:
+        labels = model.transformer_.transform(given.y[:, np.newaxis])[:, 0]
+        if (np.diff(labels[np.argsort(given.y)]) >= 0).all():
+            yield model.regressor_, replace(given, y=labels)
 
 
 class TransformedTargetDefinition(InnerDefinition):
@@ -279,7 +279,7 @@ class TransformedTargetDefinition(InnerDefinition):
         SeparateParts(
             _of_increasing_labels,
             lambda model, parts: setattr(model, "regressor_", parts[0]),
-            applies=lambda model, loss: loss.of_quantiles,
+            applies=lambda model, loss: loss.of_quantiles and has_trees(model),
         ),
     )
 
