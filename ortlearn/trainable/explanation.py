@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from onnx import TensorProto
+from sklearn.base import is_classifier
 
 from ..exceptions import ConversionError, FallbackWarning, NoTrainableWeightError, WriteBackError
 from ..losses import default_loss
@@ -274,12 +275,15 @@ def _samples(trainable: TrainableModel, fitted: Any) -> str:
     if bags is None or not trainable.members:
         file = any(node.op_type.startswith("TreeEnsemble") for node in trainable.model.graph.node)
         return "leaves: new samples train them; trees of a file do not grow" if file else ""
-    if bags.sees_all(part):
-        return (
-            "leaves: each tree has seen all samples of its fit, and new ones train them; from fresh weights, "
-            "a fit with another loss grows trees that leave samples out"
+    mixed = "; with another loss, class shares are mixed with constant ones" if is_classifier(part) else ""
+    if not bags.sees_all(part):
+        rule = (
+            "leaves: a sample trains those of the trees that have not drawn it, a new one those of all trees"
         )
-    return "leaves: a sample trains those of the trees that have not drawn it, a new one those of all trees"
+        return rule + mixed
+    grown = "; from fresh weights, a fit with another loss grows trees that leave samples out"
+    other = f"{mixed}, judged by fits on other samples" if mixed else grown
+    return f"leaves: each tree has seen all samples of its fit, and new ones train them{other}"
 
 
 def _model_of(source: Any) -> Any:
