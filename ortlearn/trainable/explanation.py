@@ -277,10 +277,8 @@ def _samples(trainable: TrainableModel, fitted: Any) -> str:
         return "leaves: new samples train them; trees of a file do not grow" if file else ""
     mixed = "; with another loss, class shares are mixed with constant ones" if is_classifier(part) else ""
     if not bags.sees_all(part):
-        rule = (
-            "leaves: a sample trains those of the trees that have not drawn it, a new one those of all trees"
-        )
-        return rule + mixed
+        rule = "a sample trains those of the trees that have not drawn it, a new one those of all trees"
+        return f"leaves: {rule}{mixed}"
     grown = "; from fresh weights, a fit with another loss grows trees that leave samples out"
     other = f"{mixed}, judged by fits on other samples" if mixed else grown
     return f"leaves: each tree has seen all samples of its fit, and new ones train them{other}"
