@@ -12,10 +12,12 @@ from sklearn.utils import get_tags
 
 from ..comparison.candidates import KeptStart, Pull
 from ..comparison.measures import weights_of
+from ..models import fitted_part
 from ..onnx_files.loading import is_onnx_source
 from ..preprocessing.initial_fit import is_fitted
 from ..problem.boosted_stages import is_grown
 from ..problem.configuration import Configuration
+from ..problem.problem import Problem
 from ..problem.samples import Samples, hold_out
 from ..targets.given_classes import PartialFitClasses, expected_classes
 from ..training.settings import LoopSettings
@@ -186,9 +188,9 @@ class InMemory(Given):
 
     def tree_stream(self, call: Call, start: Start) -> TreeStream | None:
         """Return the call of ``partial_fit`` for an ensemble of trees; single trees are an error."""
-        from .growth import Growth, TreeStream, check_grows
+        from .growth import Growth, TreeStream
 
-        check_grows(start.problem)
+        _check_grows(start.problem)
         own = call.beginning
         expected = named_classes(own.configuration, own.classes, self.samples.y)
         growth = Growth.of(own.configuration, start, self.samples, expected, of_stream=True)
@@ -259,3 +261,19 @@ def _check_splits(source: Any) -> None:
             "matrix with a column for each training sample: pass X_val, the kernel of other samples with "
             "those of X, or a fitted model."
         )
+
+
+def _check_grows(problem: Problem) -> None:
+    """Raise an error for single trees and trees of files, whose splits would not change."""
+    trainable = problem.trainable
+    of_file = all(trainable.parameters[name].role == "table" for name in trainable.trained)
+    of_file = of_file and any(node.op_type.startswith("TreeEnsemble") for node in trainable.model.graph.node)
+    part = None if problem.source is None else fitted_part(problem.source)
+    if not (trainable.from_file and of_file) and not hasattr(part, "tree_"):
+        return
+    name = "the trees of an ONNX file" if part is None else type(part).__name__
+    raise ValueError(
+        f"partial_fit cannot grow {name}: the splits would stay those of the first samples. Fit again on a "
+        "window of the last samples, or use a forest or boosting of scikit-learn, whose trees partial_fit "
+        "replaces. To train the values of the leaves only, use fit with warm_start=True."
+    )

@@ -21,7 +21,6 @@ from ..preprocessing.columns import count_samples
 from ..preprocessing.initial_fit import after_steps, fit_clone, is_fitted
 from ..problem.configuration import Configuration
 from ..problem.objective_weights import read_data
-from ..problem.problem import Problem
 from ..problem.samples import Samples
 from ..quiet import quiet
 from ..targets.given_classes import PartialFitClasses
@@ -29,7 +28,7 @@ from ..training.state import TrainingState
 from .fitted_model import FittedModel
 from .start import Start, new_start
 
-__all__ = ["Growth", "TreeStream", "check_grows"]
+__all__ = ["Growth", "TreeStream"]
 
 #: Fewest new samples that decide about an ensemble; fewer, and those that lack a class, wait for others.
 JUDGES = 50
@@ -113,12 +112,18 @@ class Growth:
     def completed(self, model: FittedModel, share: float) -> FittedModel:
         """Return a trained model with trees fitted on all samples, which get a share of the scores."""
         part = self.fitted(self.samples)
+        if part is None or not self.is_sound(part):
+            return model
         if share < 1:
             part = self.rule.joined(fitted_part(model.to_sklearn()), part, share)
         start = self.start_with(model.state, part)
         grown = FittedModel(start.problem, start.features, start.state)
         grown.open(self.configuration.runtime)
         return grown
+
+    def is_sound(self, part: Any) -> bool:
+        """Return whether a fit predicts its samples as well as the model before: some are unstable."""
+        return True
 
     def start_with(self, state: TrainingState, part: Any) -> Start:
         """Return the start of a model with another ensemble, after a training that ended with a state."""
@@ -148,6 +153,14 @@ class Refit(Growth):
             return None
         runner = ScoreRunner(start.problem.task(False), self.configuration.runtime)
         return runner.scores(start.weights, start.data)
+
+    def is_sound(self, part: Any) -> bool:
+        X, y, errors = self.after_steps(self.samples.X), np.asarray(self.samples.y), []
+        for own in (part, fitted_part(self.source)):
+            predicted = np.reshape(own.predict(X), y.shape)
+            wrong = predicted != y if is_classifier(part) else (predicted - y) ** 2
+            errors.append(np.average(wrong, axis=0, weights=self.samples.sample_weight).sum())
+        return bool(errors[0] <= errors[1])
 
     def errors_of(self, part: Any, samples: Samples) -> np.ndarray | None:
         if not is_classifier(part) or np.ndim(samples.y) > 1:
@@ -302,19 +315,3 @@ class TreeStream:
             return np.array([misclassified(own, classes) for own in scores])
         runner = ScoreRunner(problem.task(False), self.configuration.runtime)
         return np.array([runner.losses(own.astype(problem.dtype), data) for own in scores], dtype=np.float64)
-
-
-def check_grows(problem: Problem) -> None:
-    """Raise an error for single trees and trees of files, whose splits would not change."""
-    trainable = problem.trainable
-    of_file = all(trainable.parameters[name].role == "table" for name in trainable.trained)
-    of_file = of_file and any(node.op_type.startswith("TreeEnsemble") for node in trainable.model.graph.node)
-    part = None if problem.source is None else fitted_part(problem.source)
-    if not (trainable.from_file and of_file) and not hasattr(part, "tree_"):
-        return
-    name = "the trees of an ONNX file" if part is None else type(part).__name__
-    raise ValueError(
-        f"partial_fit cannot grow {name}: the splits would stay those of the first samples. Fit again on a "
-        "window of the last samples, or use a forest or boosting of scikit-learn, whose trees partial_fit "
-        "replaces. To train the values of the leaves only, use fit with warm_start=True."
-    )

@@ -6,9 +6,10 @@ import numpy as np
 import onnxruntime
 import pytest
 from sklearn.base import clone
-from sklearn.datasets import make_blobs
+from sklearn.datasets import load_breast_cancer, make_blobs
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.kernel_ridge import KernelRidge
+from sklearn.linear_model import Perceptron
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import NearestCentroid
 from sklearn.pipeline import make_pipeline
@@ -102,3 +103,21 @@ def test_other_settings_train_by_gradient(options):
         trainer.partial_fit(X[first : first + 100], Y[first : first + 100])
     first = SVC(random_state=0).fit(X[:100], Y[:100])
     np.testing.assert_allclose(trainer.to_sklearn().support_vectors_, first.support_vectors_, atol=0.2)
+
+
+@pytest.mark.filterwarnings("ignore::ortlearn.exceptions.StartKeptWarning")
+def test_a_refit_that_does_not_predict_its_own_samples_is_not_taken():
+    """Features of different scales: fits of a perceptron vary with each sample."""
+    inputs, labels = load_breast_cancer(return_X_y=True)
+    worst = []
+    for seed in (0, 1, 210, 211):
+        order = np.random.RandomState(seed).permutation(len(inputs))
+        first, second, others = np.split(order, [200, 300])
+        old = Perceptron(random_state=0).fit(inputs[first], labels[first])
+        trainer = OrtGradientOptimizer(old, warm_start=True, random_state=0)
+        trainer.fit(inputs[second], labels[second])
+        assert trainer.score(inputs[second], labels[second]) >= old.score(inputs[second], labels[second])
+        worst.append(
+            trainer.score(inputs[others], labels[others]) - old.score(inputs[others], labels[others])
+        )
+    assert min(worst) > -0.1
