@@ -98,10 +98,10 @@ def choose(setting: Setting, measure: Measure, rounds: Iterable[Sequence[Candida
     """
     choice = Choice(KeptStart(), np.zeros(0))
     start = setting.start.weights
-    scores = [(measure.scores(start, own), measure.errors(start, own)) for _, own in measure.parts()]
+    first = scores = [(measure.scores(start, own), measure.errors(start, own)) for _, own in measure.parts()]
     for others in filter(None, rounds):
         candidates = [candidate.upon(choice.candidate) for candidate in others]
-        choice, scores = _round(setting, measure, choice.candidate, candidates, scores)
+        choice, scores = _round(setting, measure, choice.candidate, candidates, first, scores)
     return choice
 
 
@@ -110,12 +110,17 @@ def _round(
     measure: Measure,
     kept: Candidate,
     candidates: Sequence[Candidate],
+    first: Sequence[tuple[Any, Any]],
     scores: Sequence[tuple[Any, Any]],
 ) -> tuple[Choice, list[tuple[Any, Any]]]:
-    """Return the choice of a round, and scores and errors of the chosen candidate for each part."""
-    tried, losses, weights, errors = [], [], [], []
+    """Return the choice of a round, and scores and errors of the chosen candidate for each part.
+
+    ``first`` are those of the start, ``scores`` those of the candidate that is kept so far.
+    """
+    tried, losses, weights, errors, of_start = [], [], [], [], []
     left = np.ones(len(candidates) + 1, dtype=bool)
-    for parts, before in islice(zip(measure.parts(), scores, strict=True), candidates[0].n_parts):
+    known = zip(measure.parts(), first, scores, strict=True)
+    for parts, (begun, _), before in islice(known, candidates[0].n_parts):
         rows, wrong, previous, kind = [before[0]], [before[1]], None, None
         with quiet(ConvergenceWarning):
             for number, candidate in enumerate(candidates, start=1):
@@ -133,10 +138,11 @@ def _round(
         none = np.full(len(weights[-1]), np.inf)
         measured = [none if own is None else measure.losses(own, parts[1]) for own in rows]
         losses.append(np.array(measured, dtype=np.float64))
+        of_start.append(measured[0] if isinstance(kept, KeptStart) else measure.losses(begun, parts[1]))
         errors.append(wrong)
         if before[1] is None:
-            known = np.concatenate(losses, axis=1)
-            left = _left(bounded(known) if measure.bounds else known, np.concatenate(weights))
+            so_far = np.concatenate(losses, axis=1)
+            left = _left(bounded(so_far) if measure.bounds else so_far, np.concatenate(weights))
         if not left[1:].any():
             break
     whole, of_samples = np.concatenate(losses, axis=1), np.concatenate(weights)
@@ -148,8 +154,8 @@ def _round(
         table = wrong_samples.astype(np.float64) if measure.by_errors else table
     if measure.keeps_losses:  # a bound hides probabilities that are near zero
         with np.errstate(invalid="ignore"):
-            means = whole @ of_samples
-        table[means > means[0]] = np.inf
+            means, most = whole @ of_samples, np.concatenate(of_start) @ of_samples
+        table[means > max(means[0], most)] = np.inf
     evidence = candidates[0].requires(setting)
     if not isinstance(kept, KeptStart):  # evidence protects the start, which is known to be worse
         evidence = min(evidence, candidates[0].later)

@@ -55,7 +55,7 @@ class Measure:
     by_errors: bool = False
     #: Whether losses are those of classifiers, and bounded.
     bounds: bool = False
-    #: Whether candidates with a higher mean loss, without a bound, are excluded.
+    #: Whether candidates are excluded whose mean loss, without a bound, exceeds that of the start.
     keeps_losses: bool = False
 
     def parts(self) -> Iterator[tuple[Part, Part]]:

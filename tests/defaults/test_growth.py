@@ -9,7 +9,7 @@ import onnxruntime
 import pandas as pd
 import pytest
 from sklearn.base import clone
-from sklearn.datasets import make_classification, make_friedman1, make_regression
+from sklearn.datasets import load_digits, make_classification, make_friedman1, make_regression
 from sklearn.ensemble import (
     AdaBoostClassifier,
     AdaBoostRegressor,
@@ -380,3 +380,18 @@ def test_more_than_ten_thousand_new_samples(kind):
     test = moved[13_500:], y[13_500:]
     assert trainer.learning_rate_.full_batch
     assert trainer.score(*test) > refit.score(*test) - 0.01 > model.score(*test)
+
+
+def test_a_new_tree_is_compared_with_the_start_where_losses_have_no_bound():
+    """Probabilities of a tree are zero or one: smoothed leaves, chosen before, have lower log losses."""
+    X, y = load_digits(return_X_y=True)
+    moved = X[:, ::-1] * np.where(np.arange(64) % 2, 1, 0.5)
+    gains = []
+    for seed in range(3):
+        order = np.random.RandomState(seed).permutation(len(X))
+        first, second, others = np.split(order[:800], [200, 400])
+        old = DecisionTreeClassifier(random_state=0).fit(X[first], y[first])
+        trainer = OrtGradientOptimizer(old, warm_start=True, random_state=0).fit(moved[second], y[second])
+        new = DecisionTreeClassifier(random_state=0).fit(moved[second], y[second])
+        gains.append(trainer.score(moved[others], y[others]) - new.score(moved[others], y[others]))
+    assert min(gains) > -0.05
