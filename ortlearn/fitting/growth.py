@@ -24,6 +24,7 @@ from ..problem.objective_weights import read_data
 from ..problem.samples import Samples
 from ..quiet import quiet
 from ..targets.given_classes import PartialFitClasses
+from ..targets.label_arrays import dense_labels
 from ..training.state import TrainingState
 from .fitted_model import FittedModel
 from .start import Start, new_start
@@ -155,9 +156,9 @@ class Refit(Growth):
         return runner.scores(start.weights, start.data)
 
     def is_sound(self, part: Any) -> bool:
-        X, y, errors = self.after_steps(self.samples.X), np.asarray(self.samples.y), []
+        X, y, errors = self.after_steps(self.samples.X), dense_labels(self.samples.y), []
         for own in (part, fitted_part(self.source)):
-            predicted = np.reshape(own.predict(X), y.shape)
+            predicted = dense_labels(own.predict(X)).reshape(y.shape)
             wrong = predicted != y if is_classifier(part) else (predicted - y) ** 2
             errors.append(np.average(wrong, axis=0, weights=self.samples.sample_weight).sum())
         return bool(errors[0] <= errors[1])

@@ -8,10 +8,9 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
-from scipy.sparse import issparse
 
 from ..exceptions import limit_address
-from .label_arrays import per_position
+from .label_arrays import dense_labels, per_position
 from .weight_sums import sums_of_labels
 
 __all__ = [
@@ -123,7 +122,7 @@ def sum_with_classes(tables: ClassWeights, y: Any, sample_weight: np.ndarray | N
 
 def _columns(y: Any, flat: bool = False) -> list[np.ndarray]:
     """Return the columns of y; a single one with ``flat``, if all columns share their classes."""
-    values = y.toarray() if issparse(y) else np.asarray(y)
+    values = dense_labels(y)
     return [values.ravel()] if flat or values.ndim < 2 or values.shape[1] == 1 else list(values.T)
 
 

@@ -18,7 +18,7 @@ from ..graphs import TensorType, value_types
 from ..losses import BaseLoss
 from ..losses.interval import check_domain
 from ..preprocessing.initial_fit import untouched
-from .label_arrays import check_shape_of_labels, indices_of
+from .label_arrays import check_shape_of_labels, dense_labels, indices_of
 from .label_errors import check_scores_of_file, other_classes
 
 if TYPE_CHECKING:
@@ -171,7 +171,7 @@ class TargetEncoder:
     def _encode_labels(self, y: Any) -> np.ndarray:
         """Encode several columns of classes."""
         assert self.scores is not None
-        values = y.toarray() if issparse(y) else np.asarray(y)
+        values = dense_labels(y)
         groups = self.scores.groups
         if values.ndim != 2 or values.shape[1] != len(groups):
             raise ValueError(f"y has shape {values.shape}, the model has {len(groups)} columns of classes.")

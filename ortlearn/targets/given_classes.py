@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.sparse import issparse
 
 from ..preprocessing.columns import refuse_masked
+from .label_arrays import dense_labels
 
 __all__ = ["PartialFitClasses", "expected_classes", "read_classes"]
 
@@ -31,7 +31,7 @@ class PartialFitClasses:
         return self.classes
 
     def _check_labels(self, y: Any) -> None:
-        values = y.toarray() if issparse(y) else np.asarray(y)
+        values = dense_labels(y)
         flat = len(self.columns) == 1
         columns = values.reshape(1, -1) if flat else values.reshape(len(values), -1).T
         for column, known in zip(columns, self.columns, strict=True):

@@ -14,6 +14,7 @@ from ..preprocessing.columns import shape_of
 __all__ = [
     "check_shape_of_labels",
     "check_weights_of_positions",
+    "dense_labels",
     "indices_of",
     "not_one_per_sample",
     "numbers_of_positions",
@@ -60,6 +61,11 @@ def not_one_per_sample(shape: tuple[int, ...]) -> str:
         f"sample_weight must be 1D, and has the shape {shape}. A weight for each label is supported for ONNX "
         "files with several labels per sample, if the first call has such weights."
     )
+
+
+def dense_labels(y: Any) -> np.ndarray:
+    """Return labels, which may be sparse, as an array."""
+    return y.toarray() if issparse(y) else np.asarray(y)
 
 
 def with_masked_labels(y: Any, sample_weight: Any) -> Any:

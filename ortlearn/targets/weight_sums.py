@@ -6,9 +6,8 @@ import math
 from typing import Any
 
 import numpy as np
-from scipy.sparse import issparse
 
-from .label_arrays import indices_of, per_position
+from .label_arrays import dense_labels, indices_of, per_position
 
 __all__ = ["BLOCK", "LabelSums", "scale_of", "sum_of", "sums_of_labels"]
 
@@ -48,7 +47,7 @@ class LabelSums:
 
     def add(self, y: Any, weights: np.ndarray | None) -> None:
         """Add some samples."""
-        values = y.toarray() if issparse(y) else np.asarray(y)
+        values = dense_labels(y)
         if self._flat and values.ndim > 1:
             weights = np.ones(len(values)) if weights is None else weights
             weights = per_position(weights, values.shape).ravel() / math.prod(values.shape[1:])

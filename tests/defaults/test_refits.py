@@ -5,11 +5,13 @@ import pickle
 import numpy as np
 import onnxruntime
 import pytest
+from scipy.sparse import csr_matrix
 from sklearn.base import clone
-from sklearn.datasets import load_breast_cancer, make_blobs
+from sklearn.datasets import load_breast_cancer, make_blobs, make_multilabel_classification
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import Perceptron
+from sklearn.multiclass import OneVsRestClassifier
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import NearestCentroid
 from sklearn.pipeline import make_pipeline
@@ -121,3 +123,13 @@ def test_a_refit_that_does_not_predict_its_own_samples_is_not_taken():
             trainer.score(inputs[others], labels[others]) - old.score(inputs[others], labels[others])
         )
     assert min(worst) > -0.1
+
+
+def test_a_refit_of_sparse_labels():
+    inputs, labels = make_multilabel_classification(300, 5, n_classes=3, random_state=0)
+    moved, sparse = inputs[:, ::-1] * 2 + 1, csr_matrix(labels)
+    old = OneVsRestClassifier(GaussianNB()).fit(inputs[:150], sparse[:150])
+    trainer = OrtGradientOptimizer(old, warm_start=True, random_state=0).fit(moved[150:], sparse[150:])
+    dense = OneVsRestClassifier(GaussianNB()).fit(inputs[:150], labels[:150])
+    other = OrtGradientOptimizer(dense, warm_start=True, random_state=0).fit(moved[150:], labels[150:])
+    np.testing.assert_allclose(trainer.predict_proba(moved), other.predict_proba(moved), atol=1e-5)
