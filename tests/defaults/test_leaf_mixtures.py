@@ -103,3 +103,14 @@ def test_samples_without_weight_do_not_count():
     ]
     np.testing.assert_allclose(*(own.predict_proba(X[600:]) for own in trainers), atol=1e-3)
     assert (trainers[0].predict(X[600:]) == "b").mean() > 0.3
+
+
+@pytest.mark.parametrize(
+    "model", [RandomForestClassifier(5, random_state=0), ExtraTreesClassifier(5, random_state=0)]
+)
+def test_a_part_of_many_samples_finds_the_mixture(model):
+    X, y = make_classification(6500, 10, n_informative=6, flip_y=0.2, random_state=0)
+    own, trainer = clone(model).fit(X[:6000], y[:6000]), trained(clone(model), X[:6000], y[:6000])
+    assert focal(trainer, X[6000:], y[6000:]) < focal(own, X[6000:], y[6000:]) - 0.1
+    later = trained(own, -X[:6000], y[:6000], warm_start=True)
+    assert focal(later, -X[6000:], y[6000:]) < focal(own, -X[6000:], y[6000:]) - 0.1

@@ -16,7 +16,7 @@ from scipy.special import expit, logit, softmax
 
 from ...comparison.candidates import Candidate, KeptStart, LeafMixture
 from ...comparison.evidence import best_of
-from ...comparison.measures import folds, weights_of
+from ...comparison.measures import MANY_SAMPLES, folds, weights_of
 from ...data.samples import Data
 from ...inference.score_runner import ScoreRunner
 from ...models import fitted_part
@@ -107,6 +107,9 @@ class Mixtures:
 
     def _best(self, probabilities: np.ndarray, data: Data) -> tuple[float, tuple[float, ...]]:
         """Return the weight of constant probabilities, and these, that give a mixture the lowest loss."""
+        if len(data) > MANY_SAMPLES:  # for a few numbers
+            drawn = np.sort(self.random_state.choice(len(data), MANY_SAMPLES, replace=False))
+            probabilities, data = probabilities[drawn], data.take(drawn)
         weights = weights_of(data)
         weights = weights / max(weights.sum(), np.finfo(float).tiny)
 
