@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import astuple, dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -153,7 +153,7 @@ class LeafMeans(Candidate):
 
     def train(self, setting: Setting, part: Part, previous: Any = None) -> Any:
         assert setting.leaf_means is not None
-        return setting.start.with_weights(dict(setting.leaf_means(part.data, self.strength)))
+        return setting.start.with_weights(dict(setting.leaf_means(part.data, *astuple(self))))
 
 
 @dataclass(frozen=True)
@@ -164,11 +164,6 @@ class LeafMixture(LeafMeans):
 
     share: float  # of the constant ones
     constant: tuple[float, ...]
-
-    def train(self, setting: Setting, part: Part, previous: Any = None) -> Any:
-        assert setting.leaf_means is not None
-        weights = setting.leaf_means(part.data, self.strength, self.share, self.constant)
-        return setting.start.with_weights(dict(weights))
 
 
 @dataclass(frozen=True)

@@ -264,6 +264,7 @@ class Problem:
             self.dtype,
             statistics={} if evaluates else trainable.statistics,
             transformers=trainable.transformers_of(self.source),
+            tables={} if by_rows else trainable.reparametrisation.tables,
         )
 
 

@@ -46,9 +46,14 @@ class Reparametrisation:
                 tensor.CopyFrom(numpy_helper.from_array(free[name], name))
         return graphs.append_nodes(model, op, first=True), cls(constraints, tensors)
 
+    @property
+    def tables(self) -> dict[str, str]:
+        """The initializers whose parameters are computed row by row, by the name of the parameter."""
+        return {self.tensors[name]: name for name, item in self.constraints.items() if item.by_row}
+
     def by_rows(self, model: ModelProto) -> ModelProto:
         """Return the model, or a part of it, that computes only those rows of tables that it looks up."""
-        tables = {self.tensors[name]: name for name, item in self.constraints.items() if item.by_row}
+        tables = self.tables
 
         def first_look_up(node: NodeProto, op: graphs.GraphBuilder) -> bool:
             name = tables.get(node.input[0])

@@ -50,6 +50,8 @@ class ScoreGraph:
         Number of members of an ensemble that the feature ``MEMBERS`` weights; 0 without this feature.
     transformers : dict of str to transformer
         Fitted transformers of scikit-learn that compute a tensor of the graph from its input of documents.
+    tables : dict of str to str
+        Weights by tensors whose rows are computed from theirs, such as those of a simplex.
     """
 
     model: ModelProto
@@ -63,6 +65,7 @@ class ScoreGraph:
     statistics: dict[str, str] = field(default_factory=dict)
     n_members: int = 0
     transformers: dict[str, Any] = field(default_factory=dict)
+    tables: dict[str, str] = field(default_factory=dict)
 
     @cached_property
     def weights(self) -> list[str]:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from onnx import NodeProto
 from scipy.sparse import issparse
 
 from ...data.samples import Data
@@ -17,24 +16,6 @@ from ...penalties.none import NoPenalty
 from ..graphs.task import TrainingTask
 
 __all__ = ["TableRows", "looked_up_tables"]
-
-#: Operators of constraints by row, whose sums are over the last axis.
-BY_ROW = {
-    "Abs",
-    "Add",
-    "And",
-    "Cast",
-    "Div",
-    "Greater",
-    "Less",
-    "Max",
-    "Mul",
-    "Neg",
-    "ReduceSum",
-    "Relu",
-    "Sub",
-    "Where",
-}
 
 #: Maximum share of the rows of a table that samples look up for which the others are left out.
 MAX_SHARE = 0.75
@@ -103,7 +84,7 @@ class TableRows:
 def looked_up_tables(task: TrainingTask, data: Data) -> dict[str, str]:
     """Return the weights whose rows a single node reads, with the feature of the row indices.
 
-    The rows may be computed before, each from that of the weight, such as those of a simplex.
+    The node may read :attr:`~ortlearn.training.graphs.task.ScoreGraph.tables`, computed from the weights.
     """
     view, inputs = GraphView(task.graph.model), task.inputs(data)
     found: dict[str, str] = {}
@@ -111,35 +92,10 @@ def looked_up_tables(task: TrainingTask, data: Data) -> dict[str, str]:
         axis = next((item.i for item in node.attribute if item.name == "axis"), 0)
         if (node.domain, node.op_type) != ("", "Gather") or axis:
             continue
-        feature, table = node.input[1], _weight_of(view, node, task.graph.intercepts)
-        is_read_once = len(view.readers[feature]) == 1 and not view.keeps_name(feature)
-        if table is not None and is_read_once and feature in inputs and not issparse(inputs[feature]):
+        rows, feature = node.input
+        table = task.graph.tables.get(rows, rows)
+        is_single = all(len(view.readers[name]) == 1 and not view.keeps_name(name) for name in node.input)
+        is_dense = feature in inputs and not issparse(inputs[feature])
+        if table in task.graph.intercepts and is_single and is_dense:
             found[table] = feature
     return found
-
-
-def _weight_of(view: GraphView, look_up: NodeProto, weights: Collection[str]) -> str | None:
-    """Return the weight whose rows alone determine those that a node reads, if nothing else reads it."""
-    names, constants, nodes, left = set(), [], [look_up], [look_up.input[0]]
-    while left:
-        name = left.pop()
-        node, value = view.producers.get(name), view.value(name)
-        if name in weights:
-            names.add(name)
-        elif value is not None:
-            constants.append(value)
-        elif node is None or node.op_type not in BY_ROW:
-            return None
-        elif node not in nodes:
-            nodes.append(node)
-            is_sum = node.op_type == "ReduceSum"
-            left.extend(node.input[:1] if is_sum else node.input)
-            if is_sum and not (len(node.input) > 1 and view.is_constant(node.input[1], -1)):
-                return None
-    if len(names) != 1:
-        return None
-    rank = len(view.op.shape(table := names.pop()) or ())
-    read = [table, *(name for node in nodes[1:] for name in node.output)]
-    is_read = any(own not in nodes for name in read for own in view.readers[name])
-    is_wide = any(value.ndim >= rank for value in constants if value.size > 1)
-    return None if is_read or is_wide or any(map(view.keeps_name, read)) else table
