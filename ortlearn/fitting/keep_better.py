@@ -19,7 +19,7 @@ from ..exceptions import OrtlearnError
 from ..inference.running import LiveInference
 from ..learning_rates import LearningRateLBFGS
 from ..models import fitted_part
-from ..models.capabilities import CrossFitted, capability_of, cross_fitting_of
+from ..models.capabilities import Bags, CrossFitted, capability_of, cross_fitting_of
 from ..models.registry import definition_or_default, inner_part
 from ..preprocessing.initial_fit import after_steps, final_step, fit_clone, is_fitted
 from ..problem.configuration import Configuration
@@ -38,6 +38,8 @@ __all__ = ["is_seen", "keep_better"]
 EVIDENCE_OF_OVERFITTING = 2.0
 #: The same, with which few held-out samples show no harm of a training with a chosen learning rate.
 NO_HARM = -2.0
+#: Number of members of bagged clones.
+N_MEMBERS = 25
 
 
 def keep_better(
@@ -133,13 +135,16 @@ def is_seen(configuration: Configuration, start: Start, samples: Samples, again:
         rows = np.sort(random_state.choice(len(rows), MANY_SAMPLES, replace=False))
     samples, start = samples.take(rows), replace(start, data=start.data.take(rows))
     own, classes = _losses(configuration, start), start.problem.encoder.class_indices(start.data.y)
-    inside, outside = own.copy(), own.copy()
+    inside, outside, weights = own.copy(), own.copy(), weights_of(start.data)
     for kept, left_out in folds(classes, len(rows), random_state, 2):
         losses = _losses_of_clone(configuration, start, samples, kept)
         if losses is None:
             return False
         inside[kept], outside[left_out] = losses[kept], losses[left_out]
-    weights, views = weights_of(start.data), [np.stack([outside, inside, own])]
+        new = np.stack([own, outside])[:, left_out]
+        if best_of(new, weights[left_out], [None], EVIDENCE_OF_OVERFITTING) == 0:
+            return _members_have_seen(configuration, start, samples)  # such as after a drift
+    views = [np.stack([outside, inside, own])]
     if classes is None:  # outliers, whose losses are large, do not decide on square roots
         views.append(np.sqrt(views[0] - views[0].min()))
     overfits = any(best_of(view[:2], weights, [None], EVIDENCE_OF_OVERFITTING) == 0 for view in views)
@@ -188,7 +193,7 @@ def _losses_of_clone(
     first, second = (np.random.RandomState(seed % 2**32) for _ in range(2))
     with quiet():
         try:
-            source = _unfrozen(configuration.source)
+            source = _fitted_again(configuration.source)
             clone = fit_clone(source, some.X, some.y, sample_weight=some.sample_weight, random_state=first)
             known = replace(configuration.in_type(start.problem.dtype), source=clone, warm_start=True)
             other = new_start(known, samples, second, seed, compares=False)
@@ -209,12 +214,13 @@ def _losses(configuration: Configuration, start: Start) -> np.ndarray:
     return losses if problem.encoder.class_indices(data.y) is None else bounded(losses)
 
 
-def _unfrozen(source: Any) -> Any:
-    """Return the estimator that is fitted again: of a frozen one or a search, the one inside."""
+def _fitted_again(source: Any) -> Any:
+    """Return the estimator that clones are of: of a frozen one or a search, the one inside, with few members."""
     inner = inner_part(source) if definition_or_default(source).wraps else None
     if inner is not None:
-        return _unfrozen(inner[1])
+        return _fitted_again(inner[1])
     if not isinstance(source, Pipeline):
-        return source
+        bags = capability_of(source, Bags)
+        return source if bags is None else bags.with_few(source, N_MEMBERS)
     name, last = source.steps[-1]
-    return Pipeline([*source.steps[:-1], (name, _unfrozen(last))])
+    return Pipeline([*source.steps[:-1], (name, _fitted_again(last))])

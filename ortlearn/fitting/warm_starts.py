@@ -189,15 +189,16 @@ def setting_of(
     step, data, prepare = prepared
 
     @lru_cache(maxsize=1)  # successive candidates are trained on the same samples
-    def variables(data: Data) -> Variables:
+    def variables(data: Data, pulled: bool) -> Variables:
         spread, measured = start.label_moments()[1], start.samples.measure(prepare)
-        return Variables(step, start.weights, data, spread, measured)
+        return Variables(step, start.weights, data, spread, measured, pulled)
 
-    def solve(data: Data, weights: dict, **options: Any) -> TrainingState:
-        return run_solver(variables(data), weights, settings, state or start.state, **options, **hooks)
+    def solve(data: Data, weights: dict, pull: float = 0.0, **options: Any) -> TrainingState:
+        known = variables(data, pull > 0)
+        return run_solver(known, weights, settings, state or start.state, pull=pull, **options, **hooks)
 
     def standardised(weights: Weights, data: Data) -> Weights:
-        return variables(data).standardised(weights)
+        return variables(data, True).standardised(weights)
 
     centers: dict[type, Callable[[Data], Weights]] = {
         PULLS[name]: partial(standardised, weights) for name, weights in start.others(step.task).items()

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
+from sklearn.base import clone
 
 from ..losses import BaseLoss
 from .registry import find_definition
@@ -131,6 +132,11 @@ class Bags:
     def sees_all(self, model: Any) -> bool:
         """Return whether each member of an unfitted model would be fitted on all samples."""
         return not getattr(model, "bootstrap", False) and getattr(model, "max_samples", None) in (None, 1.0)
+
+    def with_few(self, model: Any, n_members: int) -> Any:
+        """Return an unfitted model with up to so many members, whose losses are nearly the same."""
+        more = getattr(model, "n_estimators", 0) > n_members
+        return clone(model).set_params(n_estimators=n_members) if more else model
 
     def share_left_out(self, model: Any, sample_weight: Any, n_samples: int) -> float:
         """Return the share of members of an unfitted model that are not fitted on the heaviest sample."""

@@ -292,7 +292,7 @@ class LabelPropagationDefinition(ModelDefinition):
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         if model.kernel == "rbf":
-            rows = op.parameter(model, "X_", form=dense_form(model.X_), role="intercept")
+            rows = op.parameter(model, "X_", form=dense_form(model.X_), role="intercept", reason=FITTED)
             squares = pairwise_distances(op, x, rows, "sqeuclidean")
             exponents = op.Mul(squares, -float(model.gamma))
             sums = op.MatMul(op.Softmax(exponents, axis=1), self._shares(op, model))

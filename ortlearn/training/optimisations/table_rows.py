@@ -12,6 +12,7 @@ from ...data.samples import Data
 from ...graphs import TensorType, make_value_info
 from ...graphs.editing import with_fields
 from ...graphs.view import GraphView
+from ...penalties.l2 import L2Penalty
 from ...penalties.none import NoPenalty
 from ..graphs.task import TrainingTask
 
@@ -29,11 +30,19 @@ class TableRows:
     features: dict[str, str]  # feature with the row indices of each sample, by weight
 
     @classmethod
-    def of(cls, task: TrainingTask, data: Data, weights: Mapping[str, np.ndarray]) -> TableRows:
-        """Return the rows of the tables without a penalty that only one look-up of a feature reads."""
+    def of(
+        cls, task: TrainingTask, data: Data, weights: Mapping[str, np.ndarray], pulled: bool = False
+    ) -> TableRows:
+        """Return the rows of the tables that only one look-up of a feature reads.
+
+        Tables with a penalty, which changes the other rows, are whole, unless weights are ``pulled`` to
+        values that these samples say nothing about.
+        """
         rows, features, inputs = {}, {}, task.inputs(data)
         for table, feature in looked_up_tables(task, data).items():
-            if all(isinstance(part, NoPenalty) for part in task.penalties_of(table)):
+            parts = task.penalties_of(table)
+            kinds = (NoPenalty, L2Penalty) if pulled else (NoPenalty,)
+            if all(isinstance(part, kinds) for part in parts):
                 numbers, n_rows = inputs[feature], len(weights[table])
                 found = np.unique(numbers % n_rows)  # indices may be negative
                 # With an index out of bounds, the table stays whole, and onnxruntime raises an error.

@@ -29,6 +29,7 @@ class Variables:
     The vector leaves out the rows of tables that the samples do not look up, such as the values of leaves
     that they do not reach: these rows have no gradient, and stay as they are.
 
+    With a penalty, this is so where weights are ``pulled``.
     ``data`` are the samples, or the first ones if the moments of all features are ``measured``. ``spread`` is
     the standard deviation of the labels, if scores have their scale.
     """
@@ -40,10 +41,11 @@ class Variables:
         data: Data,
         spread: float = 1.0,
         measured: Mapping[str, Moments] | None = None,
+        pulled: bool = False,
     ):
         self.task = task = step.task
         self.step = step = step.selected(data, [], weights)
-        self._rows = TableRows.of(task, data, weights) if measured is None else TableRows({}, {})
+        self._rows = TableRows.of(task, data, weights, pulled) if measured is None else TableRows({}, {})
         self._data, self._spread = self._rows.data(task, data, weights), spread
         self._sizes = {name: array.shape for name, array in weights.items()}
         self._shapes = {name: array.shape for name, array in self._rows.of_weights(weights).items()}
