@@ -15,7 +15,7 @@ from ..comparison.measures import misclassified, weights_of
 from ..exceptions import OrtlearnError
 from ..inference.score_runner import ScoreRunner
 from ..models import fitted_part
-from ..models.capabilities import Bags, GrowingEnsemble, ReplacedModel, capability_of
+from ..models.capabilities import GrowingEnsemble, ReplacedModel, capability_of, with_few_members
 from ..models.registry import inner_part
 from ..preprocessing.columns import count_samples
 from ..preprocessing.initial_fit import after_steps, fit_clone, is_fitted
@@ -33,8 +33,6 @@ __all__ = ["Growth", "TreeStream"]
 
 #: Fewest new samples that decide about an ensemble; fewer, and those that lack a class, wait for others.
 JUDGES = 50
-#: Members of a bagged ensemble that is only compared.
-N_MEMBERS = 50
 #: Largest number of trees, relative to that of the first model.
 LARGEST = 1.5
 #: Standard errors by which older trees must decrease the loss to be kept.
@@ -85,23 +83,23 @@ class Growth:
             return None
         return kind(configuration, source, rule, samples, start.state.seed, expected, was_given, of_stream)
 
-    def fitted(self, samples: Samples, n_members: int | None = None) -> Any:
+    def fitted(self, samples: Samples, to_compare: bool = False) -> Any:
         """Return a clone fitted on samples; None if the fit fails or a class is missing."""
         part, random_state = fitted_part(self.source), np.random.RandomState(self.seed % 2**32)
-        known, bags = getattr(part, "classes_", None), capability_of(part, Bags)
+        known = getattr(part, "classes_", None)
         if known is not None and self.rule.ignores_weightless and not (self.of_stream and self.was_given):
             samples = _with_classes(samples, known)
         X, y, weights = self.after_steps(samples.X), samples.y, samples.sample_weight
         try:
-            few = part if bags is None or n_members is None else bags.with_few(part, n_members)
-            model = fit_clone(few, X, y, sample_weight=weights, random_state=random_state)
+            part = with_few_members(part) if to_compare else part
+            model = fit_clone(part, X, y, sample_weight=weights, random_state=random_state)
         except ValueError:  # too few samples for its parameters
             return None
         return model if known is None or np.array_equal(model.classes_, known) else None
 
     def new_scores(self, samples: Samples, others: Samples) -> tuple[np.ndarray | None, Any]:
         """Return scores and errors of other samples by a model fitted on samples; None if the fit fails."""
-        new = self.fitted(samples, N_MEMBERS)
+        new = self.fitted(samples, to_compare=True)
         scores = None if new is None else self.scores_of(new, others)
         return scores, None if scores is None else self.errors_of(new, others)
 

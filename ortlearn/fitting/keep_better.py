@@ -19,7 +19,7 @@ from ..exceptions import OrtlearnError
 from ..inference.running import LiveInference
 from ..learning_rates import LearningRateLBFGS
 from ..models import fitted_part
-from ..models.capabilities import Bags, CrossFitted, capability_of, cross_fitting_of
+from ..models.capabilities import CrossFitted, capability_of, cross_fitting_of, with_few_members
 from ..models.registry import definition_or_default, inner_part
 from ..preprocessing.initial_fit import after_steps, final_step, fit_clone, is_fitted
 from ..problem.configuration import Configuration
@@ -38,8 +38,6 @@ __all__ = ["is_seen", "keep_better"]
 EVIDENCE_OF_OVERFITTING = 2.0
 #: The same, with which few held-out samples show no harm of a training with a chosen learning rate.
 NO_HARM = -2.0
-#: Number of members of bagged clones.
-N_MEMBERS = 25
 
 
 def keep_better(
@@ -215,12 +213,11 @@ def _losses(configuration: Configuration, start: Start) -> np.ndarray:
 
 
 def _fitted_again(source: Any) -> Any:
-    """Return the estimator that clones are of: of a frozen one or a search, the one inside, with few members."""
+    """Return what clones are fitted of: the estimator inside a frozen one or a search, with few members."""
     inner = inner_part(source) if definition_or_default(source).wraps else None
     if inner is not None:
         return _fitted_again(inner[1])
     if not isinstance(source, Pipeline):
-        bags = capability_of(source, Bags)
-        return source if bags is None else bags.with_few(source, N_MEMBERS)
+        return with_few_members(source)
     name, last = source.steps[-1]
     return Pipeline([*source.steps[:-1], (name, _fitted_again(last))])

@@ -20,11 +20,13 @@ if TYPE_CHECKING:  # only fits of boosting need it
 __all__ = [
     *("Bags", "BoostedStages", "CrossFitted", "GrowingEnsemble"),
     *("ReplacedEnsemble", "ReplacedModel", "SeparateParts", "ShiftedTables"),
-    *("UNSEEN_OUTPUTS", "capability_of", "cross_fitting_of"),
+    *("UNSEEN_OUTPUTS", "capability_of", "cross_fitting_of", "with_few_members"),
 ]
 
 #: Attribute of a fitted part: outputs of the parts before, for samples that they had not seen, as its X.
 UNSEEN_OUTPUTS = "_unseen_outputs"
+#: Number of members that are few.
+FEW = 25
 
 
 class GrowingEnsemble:
@@ -132,11 +134,6 @@ class Bags:
     def sees_all(self, model: Any) -> bool:
         """Return whether each member of an unfitted model would be fitted on all samples."""
         return not getattr(model, "bootstrap", False) and getattr(model, "max_samples", None) in (None, 1.0)
-
-    def with_few(self, model: Any, n_members: int) -> Any:
-        """Return an unfitted model with up to so many members, whose losses are nearly the same."""
-        more = getattr(model, "n_estimators", 0) > n_members
-        return clone(model).set_params(n_estimators=n_members) if more else model
 
     def share_left_out(self, model: Any, sample_weight: Any, n_samples: int) -> float:
         """Return the share of members of an unfitted model that are not fitted on the heaviest sample."""
@@ -283,6 +280,13 @@ class SeparateParts:
 
 
 Capability = TypeVar("Capability")
+
+
+def with_few_members(model: Any) -> Any:
+    """Return an unfitted model, with few members if its losses are then nearly the same."""
+    if capability_of(model, Bags) is None or getattr(model, "n_estimators", 0) <= FEW:
+        return model
+    return clone(model).set_params(n_estimators=FEW)
 
 
 def capability_of(model: Any, kind: type[Capability]) -> Capability | None:

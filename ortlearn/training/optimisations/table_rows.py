@@ -18,6 +18,8 @@ from ..graphs.task import TrainingTask
 
 __all__ = ["TableRows", "looked_up_tables"]
 
+Weights = Mapping[str, np.ndarray]
+
 #: Maximum share of the rows of a table that samples look up for which the others are left out.
 MAX_SHARE = 0.75
 
@@ -30,19 +32,16 @@ class TableRows:
     features: dict[str, str]  # feature with the row indices of each sample, by weight
 
     @classmethod
-    def of(
-        cls, task: TrainingTask, data: Data, weights: Mapping[str, np.ndarray], pulled: bool = False
-    ) -> TableRows:
+    def of(cls, task: TrainingTask, data: Data, weights: Weights, pulled: bool = False) -> TableRows:
         """Return the rows of the tables that only one look-up of a feature reads.
 
         Tables with a penalty, which changes the other rows, are whole, unless weights are ``pulled`` to
         values that these samples say nothing about.
         """
         rows, features, inputs = {}, {}, task.inputs(data)
+        penalties = (NoPenalty, L2Penalty) if pulled else NoPenalty
         for table, feature in looked_up_tables(task, data).items():
-            parts = task.penalties_of(table)
-            kinds = (NoPenalty, L2Penalty) if pulled else (NoPenalty,)
-            if all(isinstance(part, kinds) for part in parts):
+            if all(isinstance(part, penalties) for part in task.penalties_of(table)):
                 numbers, n_rows = inputs[feature], len(weights[table])
                 found = np.unique(numbers % n_rows)  # indices may be negative
                 # With an index out of bounds, the table stays whole, and onnxruntime raises an error.
@@ -62,7 +61,7 @@ class TableRows:
             inputs.append(value)
         return task.changed(model=with_fields(task.graph.model, input=inputs)) if self.rows else task
 
-    def data(self, task: TrainingTask, data: Data, weights: Mapping[str, np.ndarray]) -> Data:
+    def data(self, task: TrainingTask, data: Data, weights: Weights) -> Data:
         """Return the samples with row indices into the reduced tables."""
         if not self.rows:
             return data
@@ -73,15 +72,13 @@ class TableRows:
             features[feature] = found.astype(features[feature].dtype)
         return Data(data.X, data.y, data.sample_weight, features, data.members)
 
-    def of_weights(self, weights: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    def of_weights(self, weights: Weights) -> dict[str, np.ndarray]:
         """Return the reduced tables, and the other weights."""
         return {
             name: array[self.rows[name]] if name in self.rows else array for name, array in weights.items()
         }
 
-    def whole(
-        self, reduced: Mapping[str, np.ndarray], weights: Mapping[str, np.ndarray]
-    ) -> dict[str, np.ndarray]:
+    def whole(self, reduced: Weights, weights: Weights) -> dict[str, np.ndarray]:
         """Return complete tables; their other rows are taken from given weights."""
         found = dict(reduced)
         for name, rows in self.rows.items():
