@@ -36,8 +36,8 @@ def test_shares(kind, y, kernel, run):
     options = {} if kind is LabelPropagation else {"alpha": 0.8}  # no share is nearly zero
     model = kind(kernel=kernel, gamma=1.5, n_neighbors=5, **options).fit(X, y)
     check_model(model, NEW, run=run)
-    found = sorted(p.attribute for p in written(model).parameters.values() if not p.reason)
-    assert found == ["X_", "label_distributions_"][kernel == "knn" :]
+    found = [p.attribute for p in written(model).parameters.values() if not p.reason]
+    assert found == ["label_distributions_"]
 
 
 def test_sparse_samples(run):
