@@ -34,7 +34,7 @@ def written(model, dtype=np.float64):
 @pytest.mark.parametrize("kind", [LabelPropagation, LabelSpreading])
 def test_shares(kind, y, kernel, run):
     options = {} if kind is LabelPropagation else {"alpha": 0.8}  # no share is nearly zero
-    model = kind(kernel=kernel, gamma=1.5, n_neighbors=5, **options).fit(X, y)
+    model = kind(kernel=kernel, gamma=1.0, n_neighbors=5, **options).fit(X, y)
     check_model(model, NEW, run=run)
     found = [p.attribute for p in written(model).parameters.values() if not p.reason]
     assert found == ["label_distributions_"]
