@@ -40,7 +40,7 @@ from ..training.solvers.variables import Variables
 from ..training.state import TrainingState
 from .leaves.mixtures import Mixtures
 from .leaves.shares import LeafShares
-from .leaves.shifts import shifted
+from .leaves.shifts import moved, shift_of_seen_samples, shifted
 from .start import Start
 from .validation import Validation
 
@@ -98,6 +98,8 @@ class WarmStart:
             numbers = list(folds(classes, len(data), self.random_state))
         else:
             given = Part(prepare(validation.data), validation.samples)
+        max_iter = min(ITERATIONS, settings.max_iter)
+        short = replace(settings, max_iter=max_iter, watch=None, verbose=0, exc=False, keeps_history=False)
         runner = ScoreRunner(step.task, configuration.runtime)
         problem, whole, predictions = start.problem, Part(data, self.samples), None
         shares, mixed = LeafShares.of(problem, step.task, data), None
@@ -106,6 +108,11 @@ class WarmStart:
             if data.members is not None or not is_fitted(configuration.source):
                 return mixtures.of_seen_samples(self.samples, data)
             mixed = mixtures.of_new_samples(data)
+        setting = setting_of(configuration, start, prepared, short, self.growth, precision=PRECISION)
+        if setting.moved is not None and validation is None and not is_fitted(configuration.source):
+            found = shift_of_seen_samples(problem, runner, self.samples, data, self.random_state)
+            if found is not None:
+                return found
         is_bound = problem.loss is not None and problem.loss.by_errors
         differs = bool(problem.doubt) and (is_bound or objective_of(problem.source, 1.0) is not None)
         if problem.doubt and classes is not None:
@@ -116,9 +123,6 @@ class WarmStart:
             held_out, bounds = HeldOutVotes, False
         known = runner, whole, given, numbers, bounds, predictions
         measure = held_out(*known, differs, keeps_losses=bounds and not is_bound)
-        max_iter = min(ITERATIONS, settings.max_iter)
-        short = replace(settings, max_iter=max_iter, watch=None, verbose=0, exc=False, keeps_history=False)
-        setting = setting_of(configuration, start, prepared, short, self.growth, precision=PRECISION)
         return choose(setting, measure, _rounds(setting, mixed)).candidate
 
 
@@ -205,25 +209,27 @@ def setting_of(
     }
     shares = LeafShares.of(start.problem, step.task, data)
     estimates = estimates or leaf_estimates(configuration, start, step.task, data)
-    offset = _offset(configuration, start)
-    if offset is not None and estimates is None:
+    offsets, by_constants = _offsets(configuration, start), None
+    if offsets and estimates is None:
         runner = ScoreRunner(step.task, configuration.runtime)
-        centers[ShiftedPull] = partial(shifted, runner, start.weights, offset)
+        by_constants = partial(moved, start.weights, offsets)
+        centers[ShiftedPull] = partial(shifted, runner, start.weights, offsets)
     means = None if shares is None else partial(shares.averaged, start.weights)
     evidence = -math.inf if growth is None else growth.rule.leaf_evidence(fitted_part(growth.source))
     local = None if estimates is None else estimates.estimated
-    return Setting(start.state, solve, centers, means, local, growth, evidence)
+    return Setting(start.state, solve, centers, means, local, by_constants, growth, evidence)
 
 
 def leaf_estimates(
     configuration: Configuration, start: Start, task: TrainingTask, data: Data
 ) -> LeafEstimates | None:
     """Return the estimates of the leaves of trees for another loss than their own; None for other models."""
-    offset = _offset(configuration, start)
-    if offset is None:
+    offsets = _offsets(configuration, start)
+    if offsets.keys() != start.weights.keys():
         return None
     from .leaves.estimates import LeafEstimates
 
+    offset = next(iter(offsets.values()))
     return LeafEstimates.of(start.problem, configuration.runtime, task, start.weights, data, offset)
 
 
@@ -248,24 +254,24 @@ def _rounds(setting: Setting, mixed: list[Candidate] | None) -> list[list[Candid
     return [*found, [Grown(share) for share in shares]]
 
 
-def _offset(configuration: Configuration, start: Start) -> float | None:
-    """Return the change of all weights that changes each score by one; None for the model's own loss.
+def _offsets(configuration: Configuration, start: Start) -> dict[str, float]:
+    """Return the change of each table that changes the scores by one; nothing for the model's own loss.
 
     The pull keeps the values of leaves and of neighbours near the old ones, one by one. A loss with another
     optimum, such as a quantile, requires a shift of all of them.
     """
     problem = start.problem
-    if problem.loss is None or problem.loss.in_python:
-        return None
-    if problem.source is None or problem.has_default_loss or problem.link_of_labels != "identity":
-        return None
-    if configuration.conversion.weights_to_train is not None:
-        return None
-    if any(problem.trainable.parameters[name].role != "table" for name in start.weights):
-        return None
+    if problem.loss is None or problem.loss.in_python or problem.source is None:
+        return {}
+    if problem.has_default_loss or problem.link_of_labels != "identity":
+        return {}
     part = fitted_part(problem.source)
-    tables = capability_of(part, ShiftedTables)
-    return None if tables is None else tables.offset(part)
+    rule = capability_of(part, ShiftedTables)
+    offset = None if rule is None else rule.offset(part)
+    if offset is None or configuration.conversion.weights_to_train is not None:
+        return {}
+    parameters = problem.trainable.parameters
+    return {name: offset for name in start.weights if parameters[name].role == "table"}
 
 
 def _contains_training_samples(configuration: Configuration, start: Start) -> bool:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from sklearn.base import clone
+from sklearn.pipeline import Pipeline
 
 from ..losses import BaseLoss
 from .registry import find_definition
@@ -283,7 +284,11 @@ Capability = TypeVar("Capability")
 
 
 def with_few_members(model: Any) -> Any:
-    """Return an unfitted model, with few members if its losses are then nearly the same."""
+    """Return an unfitted model or pipeline, with few members if its losses are then nearly the same."""
+    if isinstance(model, Pipeline):
+        name, last = model.steps[-1]
+        few = with_few_members(last)
+        return model if few is last else Pipeline([*model.steps[:-1], (name, few)])
     if capability_of(model, Bags) is None or getattr(model, "n_estimators", 0) <= FEW:
         return model
     return clone(model).set_params(n_estimators=FEW)

@@ -13,6 +13,7 @@ from sklearn.compose import TransformedTargetRegressor
 from ..differentiation.random_feed import random_feed
 from ..exceptions import ObjectiveWarning, warn_user
 from ..losses import BaseLoss
+from ..models.capabilities import with_few_members
 from ..onnx_files.integer_weights import check_multiplied_integers
 from ..onnx_files.loading import is_onnx_source
 from ..preprocessing.column_reading import read_columns
@@ -66,14 +67,18 @@ def fitted_source(
         found = cross_fitted(configuration, X, y, **options) if shapes_only else None
         return found if found is not None else fit_clone(source, X, y, shapes_only=shapes_only, **options)
 
-    found = fitted(y)
+    of_logarithms = configuration.loss is not None and configuration.loss.link == "log"
+    few = with_few_members(source) if of_logarithms and not transforms else source
+    found = fitted(y) if few is source else fit_clone(few, X, y, **options)
+    responses = None
+    if not transforms and _predicts_labels(configuration, found):  # a transformation is of responses, too
+        responses = _working_responses(y, sample_weight)
+    if responses is not None or few is not source:
+        return fitted(y if responses is None else responses)
     is_short = shapes_only and shape_parameters(final_step(source)) is not None
     if is_short and configuration.is_default and doubt_of(found, None):  # the fit may be kept
         return fitted(y, shapes_only=False)
-    if transforms:  # its fit transforms responses, too
-        return found
-    responses = _working_responses(y, sample_weight) if _predicts_labels(configuration, found) else None
-    return found if responses is None else fitted(responses)
+    return found
 
 
 def _check_transformed(model: Any, y: Any) -> None:

@@ -137,7 +137,7 @@ class LeafEstimates:
         is_single = (
             sum(self.task.inputs(data)[own].shape[1] for own in self.tables.values()) == 1
         )  # its leaves depend on the labels of their samples
-        return found if is_single else shifted(self.runner, found, self.offset, data)
+        return found if is_single else shifted(self.runner, found, dict.fromkeys(found, self.offset), data)
 
     def _curves(self, data: Data, base: float) -> list[_Curves]:
         """Return the losses of each output at changes of ``base`` times the scores of the start."""

@@ -19,9 +19,8 @@ from ...comparison.evidence import best_of
 from ...comparison.measures import MANY_SAMPLES, folds, weights_of
 from ...data.samples import Data
 from ...inference.score_runner import ScoreRunner
-from ...models import fitted_part
-from ...preprocessing.initial_fit import after_steps, fit_clone
 from ...problem.samples import Samples
+from .clones import unseen_predictions
 from .shares import LeafShares
 
 __all__ = ["Mixtures"]
@@ -30,8 +29,8 @@ __all__ = ["Mixtures"]
 STARTS = 0.05, 0.5
 #: Change of variables for differences of losses, which may be float32; smallest probability in them.
 STEP, SMALLEST = 1e-3, 1e-5
-#: Folds of the fits that have not seen a sample, and parts of new samples for shares and for mixtures.
-FOLDS, PARTS = 3, 2
+#: Parts of new samples for shares and for mixtures.
+PARTS = 2
 
 
 @dataclass(frozen=True)
@@ -55,13 +54,15 @@ class Mixtures:
 
         Each sample is predicted by trees that have not seen it, or by a fit on others.
         """
-        found, part = None, data
-        if data.members is not None:
-            found = self._probabilities(self.start, data)
-        elif (unseen := self._unseen(samples, data)) is not None:
-            part, found = data.take(unseen[0]), unseen[1]
-        if found is None or not weights_of(part).any():
+        if data.members is None:
+            unseen = unseen_predictions(
+                self.shares.problem, samples, data, self.random_state, "predict_proba"
+            )
+        else:
+            unseen = data, self._probabilities(self.start, data)
+        if unseen is None or not weights_of(unseen[0]).any():
             return KeptStart()
+        part, found = unseen
         share, constant = self._best(found, part)
         table = [self._losses(own, part) for own in (found, (1 - share) * found + share * np.array(constant))]
         best = best_of(np.stack(table), weights_of(part), [LeafMixture], LeafMixture.evidence)
@@ -77,24 +78,6 @@ class Mixtures:
             weights = self.shares.averaged(self.start, data.take(kept), strength)
             found[left_out] = self._probabilities(weights, data.take(left_out))
         return found
-
-    def _unseen(self, samples: Samples, data: Data) -> tuple[np.ndarray, np.ndarray] | None:
-        """Return some samples, and probabilities by fits on others; None if a fit fails or lacks a class."""
-        source, state = self.shares.problem.source, self.random_state
-        part, classes = fitted_part(source), self.shares.problem.encoder.class_indices(data.y)
-        samples = Samples(after_steps(source, samples.X), samples.y, samples.sample_weight)
-        numbers, found = [], []
-        for kept, left_out in folds(classes, len(data), state, FOLDS):
-            own = samples.take(kept)
-            try:
-                model = fit_clone(part, own.X, own.y, sample_weight=own.sample_weight, random_state=state)
-            except ValueError:  # too few samples for its parameters
-                return None
-            if not np.array_equal(model.classes_, part.classes_):
-                return None
-            numbers.append(left_out)
-            found.append(model.predict_proba(samples.take(left_out).X))
-        return np.concatenate(numbers), np.concatenate(found)
 
     def _probabilities(self, weights: Mapping[str, np.ndarray], data: Data) -> np.ndarray:
         """Return probabilities, float64 of shape (n_samples, n_classes)."""

@@ -2,33 +2,74 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
+from typing import Any
 
 import numpy as np
 
+from ...comparison.candidates import Candidate, KeptStart, Shift
+from ...comparison.evidence import best_of
 from ...comparison.measures import Weights, weights_of
 from ...data.samples import Data
 from ...inference.score_runner import ScoreRunner
+from ...models import fitted_part
+from ...preprocessing.estimator_checks import last_step
+from ...problem.problem import Problem
+from ...problem.samples import Samples
+from .clones import unseen_predictions
 
-__all__ = ["VALUES", "best_shift", "losses_at", "shifted"]
+__all__ = ["VALUES", "best_shift", "losses_at", "moved", "shift_of_seen_samples", "shifted"]
 
 #: Largest number of values at which losses are computed at once.
 VALUES = 96
 
 
-def shifted(runner: ScoreRunner, start: Weights, offset: float, data: Data) -> dict[str, np.ndarray]:
+def shifted(
+    runner: ScoreRunner, start: Weights, offsets: Mapping[str, float], data: Data
+) -> dict[str, np.ndarray]:
     """Return weights, shifted so that the loss of the samples is lowest.
 
-    A change of all weights by ``offset`` changes each score by one.
+    A change of tables by their ``offsets`` changes each score by one.
     """
-    scores, weights = runner.scores(start, data), weights_of(data)
-    residuals, shifts = data.y.reshape(scores.shape) - scores, np.zeros(scores.shape[1])
-    for output, own in enumerate(residuals.T):
+    return moved(start, offsets, _best_shifts(runner, runner.scores(start, data), data))
+
+
+def moved(start: Weights, offsets: Mapping[str, float], shifts: Any) -> dict[str, np.ndarray]:
+    """Return weights whose scores are shifted by a constant for each output."""
+    found = dict(start)
+    for name, offset in offsets.items():
+        move = np.asarray(shifts) if start[name].ndim > 1 else shifts[0]
+        found[name] = (start[name] + offset * move).astype(start[name].dtype)
+    return found
+
+
+def shift_of_seen_samples(
+    problem: Problem, runner: ScoreRunner, samples: Samples, data: Data, random_state: np.random.RandomState
+) -> Candidate | None:
+    """Return the shift for samples of the fit, or the start if none is better; None if a clone's fit fails.
+
+    Clones that have not seen a sample predict it: the errors of the model itself are too small.
+    """
+    unseen = None
+    if last_step(problem.source) is fitted_part(problem.source):
+        unseen = unseen_predictions(problem, samples, data, random_state, "predict")
+    if unseen is None or not weights_of(unseen[0]).any():
+        return None
+    part, scores = unseen[0], unseen[1].reshape(len(unseen[1]), -1).astype(problem.dtype)
+    shifts = _best_shifts(runner, scores, part)
+    table = np.stack([runner.losses(own, part) for own in (scores, scores + shifts.astype(scores.dtype))])
+    best = best_of(table.astype(np.float64), weights_of(part), [Shift], Shift.evidence)
+    return KeptStart() if best is None else Shift(tuple(shifts.tolist()))
+
+
+def _best_shifts(runner: ScoreRunner, scores: np.ndarray, data: Data) -> np.ndarray:
+    """Return the change of each output that gives the samples the lowest loss."""
+    weights, shifts = weights_of(data), np.zeros(scores.shape[1])
+    for output, own in enumerate((data.y.reshape(scores.shape) - scores).T):
         losses = partial(losses_at, runner, data, scores, output)
         shifts[output] = best_shift(losses, own[weights > 0].astype(np.float64), weights)
-    moves = {name: shifts if array.ndim > 1 else shifts[0] for name, array in start.items()}
-    return {name: (array + offset * moves[name]).astype(array.dtype) for name, array in start.items()}
+    return shifts
 
 
 def best_shift(

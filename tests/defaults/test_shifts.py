@@ -1,0 +1,100 @@
+"""Values of AdaBoost and of neighbours are shifted for another loss, by predictions of clones."""
+
+import pickle
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.datasets import load_diabetes, make_friedman1
+from sklearn.ensemble import AdaBoostRegressor
+from sklearn.metrics import mean_pinball_loss
+from sklearn.model_selection import cross_val_predict
+from sklearn.neighbors import KNeighborsRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from ortlearn import OrtGradientOptimizer
+from ortlearn.conversion import explain
+from ortlearn.losses import QuantileLoss
+from ortlearn.saving import load, save
+
+MODELS = [
+    AdaBoostRegressor(n_estimators=30, random_state=0),
+    KNeighborsRegressor(),
+    make_pipeline(StandardScaler(), KNeighborsRegressor(weights="distance")),
+]
+each = pytest.mark.parametrize("model", MODELS, ids=["adaboost", "neighbours", "scaled"])
+
+
+def data(n_samples=250):
+    X, y = make_friedman1(n_samples + 1000, noise=1.0, random_state=0)
+    return X[:n_samples], y[:n_samples], X[n_samples:], y[n_samples:]
+
+
+def trained(model, X, y, level=0.95, **options):
+    loss = QuantileLoss(level)
+    return OrtGradientOptimizer(clone(model), learning_loss=loss, random_state=0, **options).fit(X, y)
+
+
+@each
+def test_intervals_cover_new_labels(model):
+    """AdaBoost whose leaves were trained covered 0.69, neighbours with weights of distances none."""
+    X, y, new, labels = data()
+    low, high = (trained(model, X, y, level) for level in (0.05, 0.95))
+    inside = (low.predict(new) <= labels) & (labels <= high.predict(new))
+    assert 0.85 < inside.mean() < 0.97
+    own, unseen = clone(model).fit(X, y), cross_val_predict(clone(model), X, y, cv=3)
+    peer = own.predict(new) + np.quantile(y - unseen, 0.95)  # the same in scikit-learn
+    assert mean_pinball_loss(labels, high.predict(new), alpha=0.95) < 1.1 * mean_pinball_loss(
+        labels, peer, alpha=0.95
+    )
+
+
+@each
+def test_predictions_are_those_of_the_own_fit_and_a_constant(model):
+    X, y, new, _ = data()
+    trainer = trained(model, X, y)
+    moves = trainer.predict(new) - clone(model).fit(X, y).predict(new)
+    assert np.ptp(moves) < 1e-4 and moves.mean() > 1.0
+    np.testing.assert_allclose(trainer.to_sklearn().predict(new), trainer.predict(new), atol=1e-4)
+
+
+def test_outputs_are_shifted_for_themselves():
+    X, y, new, labels = data()
+    trainer = trained(KNeighborsRegressor(), X, np.column_stack([y, -100 * y]))
+    shares = (np.column_stack([labels, -100 * labels]) <= trainer.predict(new)).mean(axis=0)
+    assert np.all((shares > 0.9) & (shares < 0.99))
+
+
+@pytest.mark.filterwarnings("ignore::ortlearn.exceptions.StartKeptWarning")
+def test_few_samples():
+    """A fit on some of six samples has too few neighbours: the tables are trained as before."""
+    X, y = load_diabetes(return_X_y=True)
+    trainer = trained(KNeighborsRegressor(5), X[:6], y[:6])
+    assert np.isfinite(trainer.predict(X)).all()
+
+
+def test_samples_without_weight_change_nothing():
+    X, y, new, _ = data(200)
+    weights = np.repeat([1.0, 0.0], 100)
+    trainer = OrtGradientOptimizer(MODELS[0], learning_loss=QuantileLoss(0.9), random_state=0)
+    found = [
+        clone(trainer).fit(X, labels, sample_weight=weights).predict(new)
+        for labels in (y, np.where(weights > 0, y, 1e6))
+    ]
+    np.testing.assert_allclose(*found, rtol=1e-5)
+
+
+@each
+def test_fits_are_reproducible_and_are_saved(model, tmp_path):
+    X, y, new, _ = data()
+    first, second = trained(model, X, y), trained(model, X, y)
+    np.testing.assert_array_equal(first.predict(new), second.predict(new))
+    save(first, tmp_path / "model.ort")
+    for other in (load(tmp_path / "model.ort"), pickle.loads(pickle.dumps(first))):
+        np.testing.assert_array_equal(first.predict(new), other.predict(new))
+
+
+def test_explain_tells_the_rule():
+    X, y, *_ = data()
+    assert "shifts all by a constant" in str(explain(MODELS[0], X, y).objective)
