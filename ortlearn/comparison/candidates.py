@@ -18,7 +18,7 @@ from .measures import Measure, Part, State, Weights
 
 __all__ = [
     *("Candidate", "Finished", "FreshPull", "Grown", "KeptStart", "LeafEstimate", "LeafMeans"),
-    *("LeafMixture", "Pull", "RestandardisedPull", "Setting", "Shift", "ShiftedPull"),
+    *("LeafMixture", "Pull", "RestandardisedPull", "Setting", "ShiftedPull"),
 ]
 
 
@@ -34,7 +34,6 @@ class Setting:
     leaf_means: Callable[..., Weights] | None = None
     # Estimates values of leaves, given factors of the start and of all samples.
     leaf_estimates: Callable[[Data, float, float], Weights] | None = None
-    moved: Callable[..., Weights] | None = None  # shifts all values by constants
     growth: Any = None  # new trees for an ensemble, a Growth or None
     evidence: float = -math.inf  # fewest standard errors that other weights require
 
@@ -131,19 +130,6 @@ class RestandardisedPull(Pull):
     """
 
     strengths = (10.0, 1.0)
-
-
-@dataclass(frozen=True)
-class Shift(Candidate):
-    """Values of leaves or neighbours, all shifted by a constant for each output."""
-
-    evidence = Pull.evidence
-
-    constants: tuple[float, ...]
-
-    def train(self, setting: Setting, part: Part, previous: Any = None) -> Any:
-        assert setting.moved is not None
-        return setting.start.with_weights(dict(setting.moved(self.constants)))
 
 
 class ShiftedPull(Pull):

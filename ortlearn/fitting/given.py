@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.utils import get_tags
 
-from ..comparison.candidates import KeptStart, Pull
+from ..comparison.candidates import Finished, KeptStart, Pull
 from ..comparison.measures import weights_of
 from ..models import fitted_part
 from ..onnx_files.loading import is_onnx_source
@@ -28,7 +28,7 @@ from .keep_better import is_seen
 from .source_counts import Counts, SourceTotals
 from .start import Start, labelled, new_start, next_start
 from .validation import Validation
-from .warm_starts import WarmStart
+from .warm_starts import WarmStart, shifted_start
 
 if TYPE_CHECKING:
     from .growth import TreeStream
@@ -137,7 +137,7 @@ class InMemory(Given):
 
     def __init__(self, samples: Samples, held_out: Samples | None):
         super().__init__()
-        self.samples, self._held_out = samples, held_out
+        self.samples, self._held_out, self._is_shifted = samples, held_out, False
         self.has_validation, self.is_split = held_out is not None, held_out is None
 
     def open(self, call: Call) -> Samples:
@@ -153,18 +153,23 @@ class InMemory(Given):
         """Return the start of the training."""
         start = beginning.start(self.samples)
         self.samples, _ = labelled(start.problem, self.samples)
-        return start
+        first = beginning.last is None and not beginning.adds_epoch
+        shifted = shifted_start(beginning.configuration, start, self.samples) if first else None
+        self._is_shifted = shifted is not None
+        return shifted or start
 
     def warm_start(self, call: Call, start: Start) -> WarmStart | None:
         """Return the comparison of candidates, if training is regularised towards its start."""
         own, problem = call.beginning, start.problem
+        automatic = own.configuration.updates.learning_rate is None and problem.updates.is_solver
+        if automatic and self._is_shifted:  # its other values were fitted to the samples
+            return WarmStart(self.samples, own.random_state, candidate=Finished(start.state))
         if call.resumed is None and self._is_seen(own, start):
             known = is_fitted(own.configuration.source) or own.last is not None
             reason = SEEN if known else ""  # the fit that was asked for
             return WarmStart(self.samples, own.random_state, candidate=KeptStart(), reason=reason)
         compared = own.configuration.keep_better and start.from_model and problem.loss is not None
-        automatic = own.configuration.updates.learning_rate is None
-        if not (automatic and problem.updates.is_solver and compared):
+        if not (automatic and compared):
             return None
         if call.resumed is None and self.is_split and (missing := _missing_classes(start)):
             reason = f"the samples lack the classes {missing}, which training would unlearn"

@@ -18,7 +18,7 @@ from ..models import fitted_part
 from ..models.capabilities import GrowingEnsemble, ReplacedModel, capability_of, with_few_members
 from ..models.registry import inner_part
 from ..preprocessing.columns import count_samples
-from ..preprocessing.initial_fit import after_steps, fit_clone, is_fitted
+from ..preprocessing.initial_fit import after_steps, fit_clone, is_fitted, labels_within, reached
 from ..problem.configuration import Configuration
 from ..problem.objective_weights import read_data
 from ..problem.samples import Samples
@@ -79,7 +79,7 @@ class Growth:
         kind = Refit if isinstance(rule, ReplacedModel) else cls
         if kind is Refit and not configuration.is_default:
             return None
-        if rule is None or not rule.grows(part) or part is not _reached(source):
+        if rule is None or not rule.grows(part) or part is not reached(source):
             return None
         return kind(configuration, source, rule, samples, start.state.seed, expected, was_given, of_stream)
 
@@ -89,10 +89,10 @@ class Growth:
         known = getattr(part, "classes_", None)
         if known is not None and self.rule.ignores_weightless and not (self.of_stream and self.was_given):
             samples = _with_classes(samples, known)
-        X, y, weights = self.after_steps(samples.X), samples.y, samples.sample_weight
+        X, y = self.after_steps(samples.X), labels_within(self.source, samples.y)
         try:
             part = with_few_members(part) if to_compare else part
-            model = fit_clone(part, X, y, sample_weight=weights, random_state=random_state)
+            model = fit_clone(part, X, y, sample_weight=samples.sample_weight, random_state=random_state)
         except ValueError:  # too few samples for its parameters
             return None
         return model if known is None or np.array_equal(model.classes_, known) else None
@@ -157,7 +157,8 @@ class Refit(Growth):
         return runner.scores(start.weights, start.data)
 
     def is_sound(self, part: Any) -> bool:
-        X, y, errors = self.after_steps(self.samples.X), dense_labels(self.samples.y), []
+        X, errors = self.after_steps(self.samples.X), list[float]()
+        y = dense_labels(labels_within(self.source, self.samples.y))
         for own in (part, fitted_part(self.source)):
             predicted = dense_labels(own.predict(X)).reshape(y.shape)
             wrong = predicted != y if is_classifier(part) else (predicted - y) ** 2
@@ -180,14 +181,6 @@ def _with_classes(samples: Samples, classes: np.ndarray) -> Samples:
     weights = np.ones(len(taken.y)) if taken.sample_weight is None else np.array(taken.sample_weight)
     weights[n_samples:] = 0.0
     return Samples(taken.X, np.append(np.ravel(samples.y), missing), weights)
-
-
-def _reached(source: Any) -> Any:
-    """Return the estimator at the end of pipelines and wrappers."""
-    if isinstance(source, Pipeline):
-        return _reached(source.steps[-1][1])
-    inner = inner_part(source)
-    return source if inner is None else _reached(inner[1])
 
 
 def _replaced(source: Any, part: Any) -> Any:

@@ -21,7 +21,7 @@ from ..learning_rates import LearningRateLBFGS
 from ..models import fitted_part
 from ..models.capabilities import CrossFitted, capability_of, cross_fitting_of, with_few_members
 from ..models.registry import definition_or_default, inner_part
-from ..preprocessing.initial_fit import after_steps, final_step, fit_clone, is_fitted
+from ..preprocessing.initial_fit import after_steps, final_step, fit_clone, is_fitted, labels_within
 from ..problem.configuration import Configuration
 from ..problem.samples import Samples
 from ..quiet import quiet
@@ -168,7 +168,7 @@ def _members_have_seen(configuration: Configuration, start: Start, samples: Samp
     if rule is None or not rule.applies(part):
         return False
     classes = start.problem.encoder.class_indices(start.data.y)
-    inside = replace(samples, X=after_steps(source, samples.X))
+    inside = replace(samples, X=after_steps(source, samples.X), y=labels_within(source, samples.y))
     inside = inside if classes is None else replace(inside, y=np.ravel(classes))
     known = replace(configuration.in_type(start.problem.dtype), warm_start=True)
     for member in rule.members(part):

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from ..comparison.candidates import Candidate, FreshPull, KeptStart, Pull, Setting
+from ..comparison.candidates import Candidate, Finished, FreshPull, KeptStart, Pull, Setting
 from ..comparison.measures import Part
 from ..data.samples import Data
 from ..differentiation import require_gradients
@@ -63,7 +63,7 @@ def train(
     the fingerprint of an unfinished training; ``resumed`` is the state of a training to resume.
     """
     candidate = None if warm is None else warm.known(configuration, start, validation)
-    if warm is not None and isinstance(candidate, KeptStart):  # samples are not prepared
+    if warm is not None and isinstance(candidate, KeptStart | Finished):  # samples are not prepared
         if not configuration.is_default:  # a model's own loss has gradients
             _require_gradients(start, start.problem.task(start.data.sample_weight is not None))
         state = with_monotonic_leaves(start.problem, candidate.train(Setting(start.state), Part(start.data)))

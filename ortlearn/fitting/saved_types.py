@@ -47,7 +47,7 @@ RECORDS = (
     *(Evaluations, Scale, FirstLayer, Members, TextSteps),
     *(candidates.KeptStart, candidates.Pull, candidates.FreshPull, candidates.RestandardisedPull),
     *(candidates.ShiftedPull, candidates.LeafEstimate, candidates.LeafMeans, candidates.Grown),
-    *(candidates.LeafMixture, candidates.Shift),
+    candidates.LeafMixture,
 )
 #: Names in files that differ from the name of the class.
 NAMES: dict[type, str] = {sets.ClosedSimplex: "Shares"}

@@ -28,9 +28,9 @@ from ..data.samples import Data
 from ..inference.running import LiveInference
 from ..inference.score_runner import ScoreRunner
 from ..models import find_definition, fitted_part, objective_of
-from ..models.capabilities import GrowingEnsemble, ShiftedTables, capability_of
+from ..models.capabilities import Bags, GrowingEnsemble, ShiftedTables, capability_of
 from ..onnx_files.loading import is_onnx_source
-from ..preprocessing.initial_fit import is_fitted
+from ..preprocessing.initial_fit import is_fitted, reached
 from ..problem.configuration import Configuration
 from ..problem.samples import Samples
 from ..training.graphs.task import TrainingTask
@@ -38,9 +38,10 @@ from ..training.settings import LoopSettings
 from ..training.solver_loop import run_solver
 from ..training.solvers.variables import Variables
 from ..training.state import TrainingState
+from .keep_better import is_seen
 from .leaves.mixtures import Mixtures
 from .leaves.shares import LeafShares
-from .leaves.shifts import moved, shift_of_seen_samples, shifted
+from .leaves.shifts import moved, shifted, unseen_shifts
 from .start import Start
 from .validation import Validation
 
@@ -48,7 +49,7 @@ if TYPE_CHECKING:  # only ensembles need them
     from .growth import Growth
     from .leaves.estimates import LeafEstimates
 
-__all__ = ["ESTIMATE", "WarmStart", "leaf_estimates", "setting_of"]
+__all__ = ["ESTIMATE", "WarmStart", "leaf_estimates", "setting_of", "shifted_start"]
 
 #: Pulls towards alternative starting weights, by the name in :meth:`~ortlearn.fitting.start.Start.others`.
 PULLS = {"fresh": FreshPull, "restandardised": RestandardisedPull}
@@ -98,8 +99,6 @@ class WarmStart:
             numbers = list(folds(classes, len(data), self.random_state))
         else:
             given = Part(prepare(validation.data), validation.samples)
-        max_iter = min(ITERATIONS, settings.max_iter)
-        short = replace(settings, max_iter=max_iter, watch=None, verbose=0, exc=False, keeps_history=False)
         runner = ScoreRunner(step.task, configuration.runtime)
         problem, whole, predictions = start.problem, Part(data, self.samples), None
         shares, mixed = LeafShares.of(problem, step.task, data), None
@@ -108,11 +107,6 @@ class WarmStart:
             if data.members is not None or not is_fitted(configuration.source):
                 return mixtures.of_seen_samples(self.samples, data)
             mixed = mixtures.of_new_samples(data)
-        setting = setting_of(configuration, start, prepared, short, self.growth, precision=PRECISION)
-        if setting.moved is not None and validation is None and not is_fitted(configuration.source):
-            found = shift_of_seen_samples(problem, runner, self.samples, data, self.random_state)
-            if found is not None:
-                return found
         is_bound = problem.loss is not None and problem.loss.by_errors
         differs = bool(problem.doubt) and (is_bound or objective_of(problem.source, 1.0) is not None)
         if problem.doubt and classes is not None:
@@ -123,6 +117,9 @@ class WarmStart:
             held_out, bounds = HeldOutVotes, False
         known = runner, whole, given, numbers, bounds, predictions
         measure = held_out(*known, differs, keeps_losses=bounds and not is_bound)
+        max_iter = min(ITERATIONS, settings.max_iter)
+        short = replace(settings, max_iter=max_iter, watch=None, verbose=0, exc=False, keeps_history=False)
+        setting = setting_of(configuration, start, prepared, short, self.growth, precision=PRECISION)
         return choose(setting, measure, _rounds(setting, mixed)).candidate
 
 
@@ -209,15 +206,14 @@ def setting_of(
     }
     shares = LeafShares.of(start.problem, step.task, data)
     estimates = estimates or leaf_estimates(configuration, start, step.task, data)
-    offsets, by_constants = _offsets(configuration, start), None
+    offsets = _offsets(configuration, start)
     if offsets and estimates is None:
         runner = ScoreRunner(step.task, configuration.runtime)
-        by_constants = partial(moved, start.weights, offsets)
         centers[ShiftedPull] = partial(shifted, runner, start.weights, offsets)
     means = None if shares is None else partial(shares.averaged, start.weights)
     evidence = -math.inf if growth is None else growth.rule.leaf_evidence(fitted_part(growth.source))
     local = None if estimates is None else estimates.estimated
-    return Setting(start.state, solve, centers, means, local, by_constants, growth, evidence)
+    return Setting(start.state, solve, centers, means, local, growth, evidence)
 
 
 def leaf_estimates(
@@ -231,6 +227,27 @@ def leaf_estimates(
 
     offset = next(iter(offsets.values()))
     return LeafEstimates.of(start.problem, configuration.runtime, task, start.weights, data, offset)
+
+
+def shifted_start(configuration: Configuration, start: Start, samples: Samples) -> Start | None:
+    """Return the start with another loss than that of its fit to the samples; None if these are new.
+
+    This applies to values of members that have all seen the samples, and of neighbours.
+    """
+    offsets, source = _offsets(configuration, start), start.problem.source
+    scores, part = start.problem.trainable.scores, None if source is None else fitted_part(source)
+    if not offsets or capability_of(part, Bags) is not None or part is not reached(source):
+        return None
+    if scores is None or scores.target_transformers:  # the part was fitted to other labels
+        return None
+    if is_fitted(configuration.source) and not is_seen(configuration, start, samples, False):
+        return None
+    runner = ScoreRunner(start.problem.task(False), configuration.runtime)
+    random_state = np.random.RandomState(start.state.seed % 2**32)
+    shifts = unseen_shifts(start.problem, runner, samples, start.data, random_state)
+    if shifts is None:
+        return None
+    return replace(start, state=start.state.with_weights(moved(start.weights, offsets, shifts)))
 
 
 def _rounds(setting: Setting, mixed: list[Candidate] | None) -> list[list[Candidate]]:

@@ -153,6 +153,10 @@ class ModelDefinition:
         """Return the part of a fitted estimator that is trained, such as the last step of a pipeline."""
         return model
 
+    def inner_labels(self, model: Any, y: Any) -> Any:
+        """Return the labels to which a fitted wrapper fits the estimator inside."""
+        return y
+
     def shape_predictions(self, model: Any, n_dimensions: int) -> Any:
         """Make a regressor predict shape (n,) or (n, 1); return the inner regressor to set too, or None."""
         return None

@@ -15,7 +15,7 @@ from sklearn.utils import _safe_indexing, get_tags
 from sklearn.utils.metadata_routing import get_routing_for_object
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
-from ..models.registry import definition_or_default, find_definition, unwrapped
+from ..models.registry import definition_or_default, find_definition, inner_part, unwrapped
 from ..models.transformations.pipelines import working_steps
 from ..quiet import quiet
 from .columns import column_kind, other_kinds
@@ -61,6 +61,22 @@ def after_steps(source: Any, X: Any) -> Any:
     if not isinstance(model, Pipeline):
         return X
     return after_steps(model.steps[-1][1], model[:-1].transform(X) if len(model.steps) > 1 else X)
+
+
+def reached(source: Any) -> Any:
+    """Return the estimator at the end of pipelines and wrappers, whose X is :func:`after_steps`."""
+    model = unwrapped(source)
+    return reached(model.steps[-1][1]) if isinstance(model, Pipeline) else model
+
+
+def labels_within(source: Any, y: Any) -> Any:
+    """Return the labels to which the estimator at the end of pipelines and wrappers is fitted."""
+    if isinstance(source, Pipeline):
+        return labels_within(source.steps[-1][1], y)
+    inner = inner_part(source)
+    return (
+        y if inner is None else labels_within(inner[1], definition_or_default(source).inner_labels(source, y))
+    )
 
 
 def shape_parameters(estimator: BaseEstimator) -> Any:

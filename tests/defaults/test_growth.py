@@ -9,6 +9,7 @@ import onnxruntime
 import pandas as pd
 import pytest
 from sklearn.base import clone
+from sklearn.compose import TransformedTargetRegressor
 from sklearn.datasets import load_digits, make_classification, make_friedman1, make_regression
 from sklearn.ensemble import (
     AdaBoostClassifier,
@@ -288,6 +289,25 @@ def test_final_step_of_a_pipeline_grows():
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("kind", [RandomForestRegressor, AdaBoostRegressor, KNeighborsRegressor])
+def test_models_of_transformed_labels_grow(kind):
+    """Trees fitted to the labels, instead of their logarithms, were never better than the old ones."""
+    X, y = make_friedman1(900, noise=1.0, random_state=0)
+    y = y + 10
+    options = {} if kind is KNeighborsRegressor else {"n_estimators": 30, "random_state": 0}
+    own = TransformedTargetRegressor(kind(**options), func=np.log1p, inverse_func=np.expm1).fit(
+        X[:250], y[:250]
+    )
+    moved = X[:, ::-1]
+    trainer = OrtGradientOptimizer(own, warm_start=True, random_state=0).fit(moved[250:500], y[250:500])
+    fresh = clone(own).fit(moved[250:500], y[250:500])
+    assert trainer.score(moved[500:], y[500:]) > fresh.score(moved[500:], y[500:]) - 0.03
+    assert own.score(moved[500:], y[500:]) < 0
+    np.testing.assert_allclose(
+        trainer.to_sklearn().predict(moved[500:]), trainer.predict(moved[500:]), rtol=1e-4
+    )
+
+
 def test_validation_data_decide():
     trainer = OrtGradientOptimizer(BOOSTED[0].fit(*OLD), warm_start=True, random_state=0)
     trainer.fit(*NEW, X_val=TEST[0][:300], y_val=TEST[1][:300])

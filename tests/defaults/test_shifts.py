@@ -7,9 +7,10 @@ import pytest
 from sklearn.base import clone
 from sklearn.datasets import load_diabetes, make_friedman1
 from sklearn.ensemble import AdaBoostRegressor
+from sklearn.frozen import FrozenEstimator
 from sklearn.metrics import mean_pinball_loss
 from sklearn.model_selection import cross_val_predict
-from sklearn.neighbors import KNeighborsRegressor
+from sklearn.neighbors import KNeighborsRegressor, RadiusNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -48,6 +49,40 @@ def test_intervals_cover_new_labels(model):
     assert mean_pinball_loss(labels, high.predict(new), alpha=0.95) < 1.1 * mean_pinball_loss(
         labels, peer, alpha=0.95
     )
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"keep_better": False}, {"early_stopping": True}, {"learning_rate": "Adam", "max_iter": 5}],
+    ids=["kept", "stopped", "Adam"],
+)
+def test_every_training_begins_with_the_shift(options):
+    """A training by Adam covered 0.07 of the labels."""
+    X, y, new, labels = data()
+    low, high = (trained(KNeighborsRegressor(), X, y, level, **options) for level in (0.05, 0.95))
+    inside = (low.predict(new) <= labels) & (labels <= high.predict(new))
+    assert 0.85 < inside.mean() < 0.97
+
+
+@pytest.mark.parametrize("warm_start", [False, True])
+@pytest.mark.parametrize("wrap", [FrozenEstimator, lambda model: make_pipeline(StandardScaler(), model)])
+def test_samples_of_the_fit_are_recognised(wrap, warm_start):
+    X, y, new, labels = data()
+    model = clone(MODELS[0]).fit(X, y)
+    own = wrap(model) if wrap is FrozenEstimator else wrap(model).fit(X, y)
+    high = OrtGradientOptimizer(own, warm_start=warm_start, learning_loss=QuantileLoss(0.95), random_state=0)
+    assert 0.9 < np.mean(labels <= high.fit(X, y).predict(new)) < 0.99
+
+
+@pytest.mark.filterwarnings("ignore:One or more samples have no neighbors")
+@pytest.mark.parametrize("radius", [0.7, 0.9])
+def test_samples_without_neighbours(radius):
+    X, y, new, labels = data()
+    own = RadiusNeighborsRegressor(radius).fit(X, y)
+    high = trained(RadiusNeighborsRegressor(radius), X, y)
+    known = np.isfinite(own.predict(new))
+    moves = high.predict(new)[known] - own.predict(new)[known]
+    assert np.ptp(moves) < 1e-4 and 0.9 < np.mean(labels[known] <= high.predict(new)[known]) < 0.99
 
 
 @each

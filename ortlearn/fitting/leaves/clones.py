@@ -35,4 +35,6 @@ def unseen_predictions(
         except ValueError:  # too few samples for its parameters
             return None
         numbers.append(left_out)
-    return data.take(np.concatenate(numbers)), np.concatenate(found)
+    order, outputs = np.concatenate(numbers), np.concatenate(found)
+    known = np.isfinite(outputs.reshape(len(outputs), -1)).all(axis=1)  # some have no neighbours
+    return data.take(order[known]), outputs[known]

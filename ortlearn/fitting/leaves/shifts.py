@@ -8,18 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from ...comparison.candidates import Candidate, KeptStart, Shift
+from ...comparison.candidates import Pull
 from ...comparison.evidence import best_of
 from ...comparison.measures import Weights, weights_of
 from ...data.samples import Data
 from ...inference.score_runner import ScoreRunner
-from ...models import fitted_part
-from ...preprocessing.estimator_checks import last_step
 from ...problem.problem import Problem
 from ...problem.samples import Samples
 from .clones import unseen_predictions
 
-__all__ = ["VALUES", "best_shift", "losses_at", "moved", "shift_of_seen_samples", "shifted"]
+__all__ = ["VALUES", "best_shift", "losses_at", "moved", "shifted", "unseen_shifts"]
 
 #: Largest number of values at which losses are computed at once.
 VALUES = 96
@@ -44,23 +42,21 @@ def moved(start: Weights, offsets: Mapping[str, float], shifts: Any) -> dict[str
     return found
 
 
-def shift_of_seen_samples(
+def unseen_shifts(
     problem: Problem, runner: ScoreRunner, samples: Samples, data: Data, random_state: np.random.RandomState
-) -> Candidate | None:
-    """Return the shift for samples of the fit, or the start if none is better; None if a clone's fit fails.
+) -> np.ndarray | None:
+    """Return shifts for the samples of a fit, zeros if none is better; None if clones cannot be fitted.
 
     Clones that have not seen a sample predict it: the errors of the model itself are too small.
     """
-    unseen = None
-    if last_step(problem.source) is fitted_part(problem.source):
-        unseen = unseen_predictions(problem, samples, data, random_state, "predict")
+    unseen = unseen_predictions(problem, samples, data, random_state, "predict")
     if unseen is None or not weights_of(unseen[0]).any():
         return None
     part, scores = unseen[0], unseen[1].reshape(len(unseen[1]), -1).astype(problem.dtype)
     shifts = _best_shifts(runner, scores, part)
     table = np.stack([runner.losses(own, part) for own in (scores, scores + shifts.astype(scores.dtype))])
-    best = best_of(table.astype(np.float64), weights_of(part), [Shift], Shift.evidence)
-    return KeptStart() if best is None else Shift(tuple(shifts.tolist()))
+    best = best_of(table.astype(np.float64), weights_of(part), [None], Pull.evidence)
+    return np.zeros_like(shifts) if best is None else shifts
 
 
 def _best_shifts(runner: ScoreRunner, scores: np.ndarray, data: Data) -> np.ndarray:

@@ -266,7 +266,7 @@ def _class_response(op: ModelWriter, scores: Scores, number: int, of_probability
 def _of_increasing_labels(model: Any, given: Any) -> Generator[tuple[Any, Any], Any, None]:
     """Yield the regressor and samples with transformed labels, if the transformation is increasing."""
     if given.y.ndim == 1:
-        labels = model.transformer_.transform(given.y[:, np.newaxis])[:, 0]
+        labels = TransformedTargetDefinition().inner_labels(model, given.y)
         if (np.diff(labels[np.argsort(given.y)]) >= 0).all():
             yield model.regressor_, replace(given, y=labels)
 
@@ -285,6 +285,11 @@ class TransformedTargetDefinition(InnerDefinition):
 
     def has_own_score(self, model: Any) -> bool:
         return False
+
+    def inner_labels(self, model: Any, y: Any) -> Any:
+        labels = np.asarray(y)
+        found = model.transformer_.transform(labels[:, np.newaxis] if labels.ndim == 1 else labels)
+        return found[:, 0] if found.ndim == 2 and found.shape[1] == 1 else found
 
     def write(self, op: ModelWriter, model: Any, x: Any) -> Scores:
         scores = super().write(op, model, x).with_link(op, op.link)
