@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.utils import get_tags
 
-from ..comparison.candidates import Finished, KeptStart, Pull
+from ..comparison.candidates import Candidate, Finished, KeptStart, Pull
 from ..comparison.measures import weights_of
 from ..models import fitted_part
 from ..onnx_files.loading import is_onnx_source
@@ -137,7 +137,8 @@ class InMemory(Given):
 
     def __init__(self, samples: Samples, held_out: Samples | None):
         super().__init__()
-        self.samples, self._held_out, self._is_shifted = samples, held_out, False
+        self.samples, self._held_out = samples, held_out
+        self._decided: Candidate | None = None  # where shifts of the scores were compared
         self.has_validation, self.is_split = held_out is not None, held_out is None
 
     def open(self, call: Call) -> Samples:
@@ -155,15 +156,16 @@ class InMemory(Given):
         self.samples, _ = labelled(start.problem, self.samples)
         first = beginning.last is None and not beginning.adds_epoch
         shifted = shifted_start(beginning.configuration, start, self.samples) if first else None
-        self._is_shifted = shifted is not None
+        if shifted is not None:
+            self._decided = KeptStart() if shifted is start else Finished(shifted.state)
         return shifted or start
 
     def warm_start(self, call: Call, start: Start) -> WarmStart | None:
         """Return the comparison of candidates, if training is regularised towards its start."""
         own, problem = call.beginning, start.problem
         automatic = own.configuration.updates.learning_rate is None and problem.updates.is_solver
-        if automatic and self._is_shifted:  # its other values were fitted to the samples
-            return WarmStart(self.samples, own.random_state, candidate=Finished(start.state))
+        if automatic and self._decided is not None:  # other weights were fitted to the samples
+            return WarmStart(self.samples, own.random_state, candidate=self._decided)
         if call.resumed is None and self._is_seen(own, start):
             known = is_fitted(own.configuration.source) or own.last is not None
             reason = SEEN if known else ""  # the fit that was asked for

@@ -28,7 +28,7 @@ from ..data.samples import Data
 from ..inference.running import LiveInference
 from ..inference.score_runner import ScoreRunner
 from ..models import find_definition, fitted_part, objective_of
-from ..models.capabilities import Bags, GrowingEnsemble, ShiftedTables, capability_of
+from ..models.capabilities import Bags, GrowingEnsemble, ShiftedScores, capability_of
 from ..onnx_files.loading import is_onnx_source
 from ..preprocessing.initial_fit import is_fitted, reached
 from ..problem.configuration import Configuration
@@ -232,7 +232,8 @@ def leaf_estimates(
 def shifted_start(configuration: Configuration, start: Start, samples: Samples) -> Start | None:
     """Return the start with another loss than that of its fit to the samples; None if these are new.
 
-    This applies to values of members that have all seen the samples, and of neighbours.
+    This applies to models that reproduce the samples of their fit, such as neighbours. It is the same start
+    if clones do not show that a shift of the scores is better.
     """
     offsets, source = _offsets(configuration, start), start.problem.source
     scores, part = start.problem.trainable.scores, None if source is None else fitted_part(source)
@@ -245,8 +246,8 @@ def shifted_start(configuration: Configuration, start: Start, samples: Samples) 
     runner = ScoreRunner(start.problem.task(False), configuration.runtime)
     random_state = np.random.RandomState(start.state.seed % 2**32)
     shifts = unseen_shifts(start.problem, runner, samples, start.data, random_state)
-    if shifts is None:
-        return None
+    if shifts is None or not shifts.any():
+        return None if shifts is None else start
     return replace(start, state=start.state.with_weights(moved(start.weights, offsets, shifts)))
 
 
@@ -271,8 +272,8 @@ def _rounds(setting: Setting, mixed: list[Candidate] | None) -> list[list[Candid
     return [*found, [Grown(share) for share in shares]]
 
 
-def _offsets(configuration: Configuration, start: Start) -> dict[str, float]:
-    """Return the change of each table that changes the scores by one; nothing for the model's own loss.
+def _offsets(configuration: Configuration, start: Start) -> dict[str, Any]:
+    """Return the changes of weights that change the scores by one; nothing for the model's own loss.
 
     The pull keeps the values of leaves and of neighbours near the old ones, one by one. A loss with another
     optimum, such as a quantile, requires a shift of all of them.
@@ -283,12 +284,14 @@ def _offsets(configuration: Configuration, start: Start) -> dict[str, float]:
     if problem.has_default_loss or problem.link_of_labels != "identity":
         return {}
     part = fitted_part(problem.source)
-    rule = capability_of(part, ShiftedTables)
+    rule = capability_of(part, ShiftedScores)
     offset = None if rule is None else rule.offset(part)
-    if offset is None or configuration.conversion.weights_to_train is not None:
+    if rule is None or offset is None or configuration.conversion.weights_to_train is not None:
         return {}
-    parameters = problem.trainable.parameters
-    return {name: offset for name in start.weights if parameters[name].role == "table"}
+    known = {name: problem.trainable.parameters[name] for name in start.weights}
+    if rule.attribute:
+        return {name: offset for name, own in known.items() if own.attribute == rule.attribute}
+    return {name: offset for name, own in known.items() if own.role == "table"}
 
 
 def _contains_training_samples(configuration: Configuration, start: Start) -> bool:

@@ -17,7 +17,7 @@ from sklearn.utils import get_tags
 from .. import conversion
 from ..exceptions import StartKeptWarning
 from ..losses import QuantileLoss, QuantilesLoss
-from ..models.capabilities import BoostedStages, ShiftedTables, capability_of
+from ..models.capabilities import BoostedStages, ShiftedScores, capability_of
 from ..preprocessing.estimator_checks import last_step
 from ..preprocessing.initial_fit import fit_clone
 from ..problem.samples import Samples
@@ -121,7 +121,8 @@ def leaf_quantiles(model: Any, plan: Plan, samples: Samples) -> Trained | None:
     last = last_step(model)
     boosted = capability_of(last, BoostedStages)
     is_boosted = boosted is not None and boosted.applies(last)
-    if not is_boosted and capability_of(last, ShiftedTables) is None:
+    rule = capability_of(last, ShiftedScores)
+    if not is_boosted and (rule is None or rule.attribute):
         return None
     member = as_member(_fitted(model, samples, plan.seed), samples.X, samples.y)
     form, y = trees_of_member(member), samples.y

@@ -20,7 +20,7 @@ if TYPE_CHECKING:  # only fits of boosting need it
 
 __all__ = [
     *("Bags", "BoostedStages", "CrossFitted", "GrowingEnsemble"),
-    *("ReplacedEnsemble", "ReplacedModel", "SeparateParts", "ShiftedTables"),
+    *("ReplacedEnsemble", "ReplacedModel", "SeparateParts", "ShiftedScores"),
     *("UNSEEN_OUTPUTS", "capability_of", "cross_fitting_of", "with_few_members"),
 ]
 
@@ -115,18 +115,26 @@ class ReplacedModel(ReplacedEnsemble):
         return 1_000
 
 
+def _one(model: Any) -> float:
+    """Return one."""
+    return 1.0
+
+
 @dataclass(frozen=True)
-class ShiftedTables:
-    """Models whose scores are means of values in tables, such as the leaves of a forest.
+class ShiftedScores:
+    """Models whose scores can be shifted by a constant, such as by the values of all leaves of a forest.
 
     Attributes
     ----------
     offset : callable
-        Function of a fitted model that returns the change of all values that changes each score by one, or
-        None if there is none.
+        Function of a fitted model that returns the change that changes each score by one: of all values, or
+        an array of one for each; None if there is none.
+    attribute : str
+        Expression of the attribute that changes; by default, all tables.
     """
 
-    offset: Callable[[Any], float | None]
+    offset: Callable[[Any], Any] = _one
+    attribute: str = ""
 
 
 class Bags:
@@ -254,9 +262,9 @@ class CrossFitted:
 
 
 def has_trees(model: Any, *details: Any) -> bool:
-    """Return whether parts of an unfitted model have tables, such as the leaves of trees."""
+    """Return whether parts of an unfitted model, such as trees, reproduce the samples of their fit."""
     parts = [own for own in model.get_params().values() if hasattr(own, "get_params")]
-    return any(capability_of(own, kind) for own in parts for kind in (BoostedStages, ShiftedTables))
+    return any(capability_of(own, kind) for own in parts for kind in (BoostedStages, ShiftedScores))
 
 
 @dataclass(frozen=True)

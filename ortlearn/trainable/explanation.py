@@ -13,7 +13,7 @@ from sklearn.base import is_classifier
 from ..exceptions import ConversionError, FallbackWarning, NoTrainableWeightError, WriteBackError
 from ..losses import default_loss
 from ..models import fitted_part, objective_of
-from ..models.capabilities import Bags, ShiftedTables, capability_of, cross_fitting_of
+from ..models.capabilities import Bags, ShiftedScores, capability_of, cross_fitting_of
 from ..models.parameters import CONSTANT
 from ..onnx_files.loading import is_onnx_source, read_onnx
 from ..onnx_files.low_rank.adapters import LoRA
@@ -272,8 +272,8 @@ def _samples(trainable: TrainableModel, fitted: Any) -> str:
     """Return which samples train the leaves of trees; empty for other models."""
     part = None if fitted is None else fitted_part(fitted)
     bags = None if part is None else capability_of(part, Bags)
-    if bags is None and part is not None and capability_of(part, ShiftedTables) is not None:
-        return "values: a fit with another loss shifts all by a constant, judged by fits on other samples"
+    if bags is None and part is not None and capability_of(part, ShiftedScores) is not None:
+        return "scores: a fit with another loss shifts them by a constant, judged by fits on other samples"
     if bags is None or not trainable.members:
         file = any(node.op_type.startswith("TreeEnsemble") for node in trainable.model.graph.node)
         return "leaves: new samples train them; trees of a file do not grow" if file else ""

@@ -24,7 +24,7 @@ VALUES = 96
 
 
 def shifted(
-    runner: ScoreRunner, start: Weights, offsets: Mapping[str, float], data: Data
+    runner: ScoreRunner, start: Weights, offsets: Mapping[str, Any], data: Data
 ) -> dict[str, np.ndarray]:
     """Return weights, shifted so that the loss of the samples is lowest.
 
@@ -33,12 +33,16 @@ def shifted(
     return moved(start, offsets, _best_shifts(runner, runner.scores(start, data), data))
 
 
-def moved(start: Weights, offsets: Mapping[str, float], shifts: Any) -> dict[str, np.ndarray]:
+def moved(start: Weights, offsets: Mapping[str, Any], shifts: np.ndarray) -> dict[str, np.ndarray]:
     """Return weights whose scores are shifted by a constant for each output."""
     found = dict(start)
     for name, offset in offsets.items():
-        move = np.asarray(shifts) if start[name].ndim > 1 else shifts[0]
-        found[name] = (start[name] + offset * move).astype(start[name].dtype)
+        array = start[name]
+        if np.ndim(offset):  # weights of shape (k, n)
+            move = np.multiply.outer(shifts, offset).reshape(array.shape)
+        else:
+            move = offset * (shifts if array.ndim > 1 or array.size == len(shifts) else shifts[0])
+        found[name] = (array + move).astype(array.dtype)
     return found
 
 

@@ -9,7 +9,7 @@ from onnx import TensorProto
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from ..base import ModelDefinition
-from ..capabilities import ReplacedEnsemble, ShiftedTables
+from ..capabilities import ReplacedEnsemble, ShiftedScores
 from ..constraints.sets import ClosedSimplex
 from ..constraints.signs import Positive
 from ..forms import Kept, Reshaped
@@ -32,7 +32,7 @@ FEW_LEAVES = 32
 class AdaBoostRegressorDefinition(ModelDefinition):
     """AdaBoostRegressor: the weighted median; the gradient goes to the member that predicts it."""
 
-    capabilities = ReplacedEnsemble(), ShiftedTables(common_offset)
+    capabilities = ReplacedEnsemble(), ShiftedScores(common_offset)
 
     def children(self, model: Any) -> Iterator[Any]:
         yield from model.estimators_

@@ -10,7 +10,7 @@ from onnx import TensorProto
 from ...losses import LogLoss
 from ...penalties import NoPenalty
 from ..base import ModelDefinition, Objective, Route
-from ..capabilities import UNSEEN_OUTPUTS, Bags, CrossFitted, SeparateParts, ShiftedTables, capability_of
+from ..capabilities import UNSEEN_OUTPUTS, Bags, CrossFitted, SeparateParts, ShiftedScores, capability_of
 from ..objectives import common_objective, objective_of, with_scaled_penalty
 from ..scores import (
     Scores,
@@ -144,9 +144,9 @@ def _voted(
 
 def common_offset(model: Any) -> float | None:
     """Return the offset of the members of a mean or median, None unless it is the same for all."""
-    tables = [capability_of(member, ShiftedTables) for member in model.estimators_]
+    tables = [capability_of(member, ShiftedScores) for member in model.estimators_]
     pairs = zip(tables, model.estimators_, strict=True)
-    offsets = {None if own is None else own.offset(member) for own, member in pairs}
+    offsets = {None if own is None or own.attribute else own.offset(member) for own, member in pairs}
     return offsets.pop() if len(offsets) == 1 else None
 
 
@@ -188,7 +188,7 @@ class VotingDefinition(MembersDefinition):
 class BaggingDefinition(MembersDefinition):
     """BaggingRegressor and BaggingClassifier: each member uses a subset of the columns."""
 
-    capabilities: tuple[Any, ...] = Bags(), GrowingBagging(), ShiftedTables(common_offset)
+    capabilities: tuple[Any, ...] = Bags(), GrowingBagging(), ShiftedScores(common_offset)
 
     def routes(self, model: Any, columns: Sequence[int]) -> Iterator[Route]:
         for member, features in zip(model.estimators_, model.estimators_features_, strict=True):

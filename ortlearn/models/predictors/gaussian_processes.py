@@ -15,6 +15,7 @@ from sklearn.gaussian_process import _gpc, kernels
 from sklearn.metrics.pairwise import KERNEL_PARAMS
 
 from ..base import ModelDefinition
+from ..capabilities import ShiftedScores
 from ..constraints.signs import Positive
 from ..forms import Form, Reshaped
 from ..formulas.coupling import pair_table
@@ -161,6 +162,8 @@ STATIONARY: dict[type, Callable[[_Kernel, Any, str], str]] = {
 
 class GaussianProcessRegressorDefinition(ModelDefinition):
     """GaussianProcessRegressor: ``K(X, X_train_) alpha_`` in the units of y (algorithm 2.1)."""
+
+    capabilities = (ShiftedScores(attribute="_y_train_mean"),)
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         kernel = _Kernel(op, model, x).matrix()

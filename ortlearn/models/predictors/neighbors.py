@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..base import ModelDefinition
-from ..capabilities import ReplacedEnsemble, ReplacedModel, ShiftedTables
+from ..capabilities import ReplacedEnsemble, ReplacedModel, ShiftedScores
 from ..constraints.sets import ClosedSimplex
 from ..constraints.signs import Positive
 from ..forms import Form, dense_form
@@ -153,7 +153,7 @@ class ReplacedNeighbors(ReplacedEnsemble):
 class NeighborsRegressorDefinition(_Neighbors):
     """KNeighborsRegressor and RadiusNeighborsRegressor: the mean over neighbours."""
 
-    capabilities = ReplacedNeighbors(), ShiftedTables(lambda model: 1.0)
+    capabilities = ReplacedNeighbors(), ShiftedScores()
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         mean, form = _mean(op, model, x), ValuesOfSamples.of(model)

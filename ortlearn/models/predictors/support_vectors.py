@@ -11,7 +11,7 @@ from scipy.sparse import issparse
 
 from ...graphs import GraphBuilder
 from ..base import ModelDefinition
-from ..capabilities import ReplacedModel
+from ..capabilities import ReplacedModel, ShiftedScores
 from ..constraints.signs import Positive
 from ..forms import Form, Reshaped, Transposed, dense_form
 from ..formulas import kernels
@@ -22,6 +22,8 @@ from ..writer import ModelWriter
 from .multiclass import pair_decisions
 
 KERNELS = ("linear", "poly", "rbf", "sigmoid", "precomputed")
+#: Mean error of a fit to ones up to which it shifts predictions.
+LARGEST_ERROR = 0.5
 HYPER = "hyper-parameter of the kernel, fixed in fit"
 
 
@@ -113,7 +115,7 @@ class _SupportVectorDefinition(ModelDefinition):
 class SupportVectorRegressorDefinition(_SupportVectorDefinition):
     """SVR and NuSVR."""
 
-    capabilities = (ReplacedModel(),)
+    capabilities = ReplacedModel(), ShiftedScores(attribute="intercept_")
     not_in_objective = ("C", "epsilon", "nu")
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
@@ -184,10 +186,18 @@ def pair_votes(op: GraphBuilder, pairs: str, n_classes: int) -> str:
     return op.MatMul(signs, pair_table(n_classes))
 
 
+def _fit_of_ones(model: Any) -> np.ndarray | None:
+    """Return the dual coefficients of a fit to ones, as a fit is linear in the labels; None if it is bad."""
+    kernel = np.asarray(model._get_kernel(model.X_fit_), dtype=np.float64)
+    ones = np.ones(len(kernel))
+    found = np.linalg.lstsq(kernel + np.mean(model.alpha) * np.eye(len(ones)), ones, rcond=None)[0]
+    return found if np.abs(kernel @ found - ones).mean() < LARGEST_ERROR else None
+
+
 class KernelRidgeDefinition(kernels.KernelDefinition):
     """KernelRidge: ``K(x, X_fit_) dual_coef_``, without the penalty in the norm of the function space."""
 
-    capabilities = (ReplacedModel(),)
+    capabilities = ReplacedModel(), ShiftedScores(_fit_of_ones, "dual_coef_")
     not_in_objective = ("alpha",)
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:

@@ -24,7 +24,7 @@ from sklearn.tree import (
 
 from ... import losses
 from ..base import Objective
-from ..capabilities import Bags, GrowingEnsemble, ShiftedTables
+from ..capabilities import Bags, GrowingEnsemble, ShiftedScores
 from ..columns import LOWEST
 from ..constraints.sets import ClosedSimplex
 from ..forms import Form, Reshaped, Scaled
@@ -196,7 +196,7 @@ class _Trees(ComparesInFloat32):
 class TreeRegressorDefinition(_Trees):
     """Regression trees and forests."""
 
-    capabilities = (Bags(), GrowingForest(), MONOTONIC, ShiftedTables(lambda model: 1 / len(trees_of(model))))
+    capabilities = (Bags(), GrowingForest(), MONOTONIC, ShiftedScores(lambda model: 1 / len(trees_of(model))))
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         n_trees, n_outputs = len(trees_of(model)), model.n_outputs_
