@@ -37,9 +37,9 @@ JUDGES = 50
 LARGEST = 1.5
 #: Standard errors by which older trees must decrease the loss to be kept.
 EVIDENCE = 1.0
-#: Standard errors by which the loss of new samples exceeds that of the last calls after a change, and their
-#: number.
-CHANGE, CALLS = 3.0, 5
+#: Standard errors by which a loss exceeds those of the last calls after a change; number of these; weights of
+#: the losses before and at the change in the bound of the next one.
+CHANGE, CALLS, LASTING = 3.0, 5, (3, 1)
 
 
 @dataclass(frozen=True)
@@ -206,6 +206,7 @@ class Window:
     new: Any  # ensemble fitted on the window; None before the first one
     losses: tuple[float, ...] = ()  # of the last calls since a change, before their samples were learnt
     waiting: Samples | None = None  # too few to decide, and not yet in the window
+    forgot: tuple[float, ...] = ()  # losses before and at a change, if the last call forgot earlier samples
 
     def with_more(self, samples: Samples) -> Window:
         """Return the window after new samples."""
@@ -251,17 +252,19 @@ class TreeStream:
             known = known or replace(self._window(part, None), samples=self.samples.take(np.arange(0)))
             return loss, start, replace(known, waiting=self.samples)
         window = self._window(part, None) if known is None else known.with_more(self.samples)
-        has_changed = self._has_changed(losses, loss, window.losses)
+        has_changed = self._has_changed(losses, loss, window)
         if has_changed:  # earlier samples are forgotten
             window = replace(window, samples=self.samples)
-        share, new = self._share(window, weights), self.growth.fitted(window.samples)
-        share = 1.0 if has_changed else share
+        share = 1.0 if has_changed else self._share(window, weights)
+        new = self.growth.fitted(window.samples)
         if new is not None and share > 0:
             part = rule.extended(window.old, new, share, round(LARGEST * window.n_trees))
             start = replace(self.growth, samples=window.samples).start_with(start.state, part)
         keeps_old = share == 0 or has_changed  # to compare it once more
         old, recent = window.old if keeps_old else part, () if has_changed else (*window.losses, loss)
-        return loss, start, replace(window, new=new or window.new, old=old, losses=recent[-CALLS:])
+        forgot = (float(np.mean(window.losses)), loss) if has_changed and not window.forgot else ()
+        new = new or window.new
+        return loss, start, replace(window, new=new, old=old, losses=recent[-CALLS:], forgot=forgot)
 
     def _lacks_classes(self, known: Window | None) -> bool:
         """Return whether the samples of a call, which would decide, lack a class that was learnt."""
@@ -271,8 +274,11 @@ class TreeStream:
         learnt = classes if known is None or self.growth.was_given else known.samples.y
         return len(np.setdiff1d(learnt, self.samples.y)) > 0
 
-    def _has_changed(self, losses: np.ndarray, loss: float, recent: tuple[float, ...]) -> bool:
-        """Return whether the loss of new samples shows that labels depend on features in another way."""
+    def _has_changed(self, losses: np.ndarray, loss: float, window: Window) -> bool:
+        """Return whether labels depend on features in another way, or those of the last call did in two."""
+        if window.forgot:
+            return bool(loss > np.average(window.forgot, weights=LASTING))
+        recent = window.losses
         error = losses.std() * np.sqrt((1 + 1 / max(len(recent), 1)) / len(losses))
         return len(recent) > 1 and error > 0 and improves(loss - float(np.mean(recent)), error, CHANGE)
 

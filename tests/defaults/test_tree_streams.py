@@ -12,6 +12,7 @@ from sklearn.ensemble import (
     GradientBoostingClassifier,
     GradientBoostingRegressor,
     HistGradientBoostingClassifier,
+    HistGradientBoostingRegressor,
     RandomForestClassifier,
     RandomForestRegressor,
 )
@@ -214,6 +215,20 @@ def test_a_call_of_a_stream_of_trees_is_an_epoch(capsys):
     del trainer
     shown = capsys.readouterr().out
     assert "epoch 4" in shown and f"val {record['validation_loss']:.3g}" in shown
+
+
+@pytest.mark.parametrize("change", [1250, 1280])
+def test_a_change_within_a_call_is_forgotten_twice(change):
+    """The window began with samples from before the change: R2 of the next calls was 0.2 and 0.6."""
+    X, y = make_friedman1(1800, noise=1.0, random_state=5)
+    y = np.where(np.arange(1800) < change, y, 20 - y)
+    trainer = OrtGradientOptimizer(HistGradientBoostingRegressor(max_iter=50, random_state=0), random_state=0)
+    scores = []
+    for start in range(0, 1800, 100):
+        if start >= 1400:
+            scores.append(trainer.score(X[start : start + 100], y[start : start + 100]))
+        trainer.partial_fit(X[start : start + 100], y[start : start + 100])
+    assert min(scores) > 0.6
 
 
 @pytest.mark.parametrize("seed", [1, 2])
