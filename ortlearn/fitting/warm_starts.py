@@ -285,8 +285,10 @@ def _offsets(configuration: Configuration, start: Start) -> dict[str, Any]:
         return {}
     part = fitted_part(problem.source)
     rule = capability_of(part, ShiftedScores)
-    offset = None if rule is None else rule.offset(part)
-    if rule is None or offset is None or configuration.conversion.weights_to_train is not None:
+    if rule is None or configuration.conversion.weights_to_train is not None:
+        return {}
+    offset = rule.offset(part)
+    if offset is None:
         return {}
     known = {name: problem.trainable.parameters[name] for name in start.weights}
     if rule.attribute:

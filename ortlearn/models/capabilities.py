@@ -261,7 +261,7 @@ class CrossFitted:
     final: str = ""
 
 
-def has_trees(model: Any, *details: Any) -> bool:
+def reproduces_samples(model: Any, *details: Any) -> bool:
     """Return whether parts of an unfitted model, such as trees, reproduce the samples of their fit."""
     parts = [own for own in model.get_params().values() if hasattr(own, "get_params")]
     return any(capability_of(own, kind) for own in parts for kind in (BoostedStages, ShiftedScores))
@@ -285,7 +285,7 @@ class SeparateParts:
 
     samples: Callable[[Any, Any], Generator[tuple[Any, Any], Any, None]]
     replace: Callable[[Any, list[Any]], None]
-    applies: Callable[[Any, BaseLoss], bool] = has_trees
+    applies: Callable[[Any, BaseLoss], bool] = reproduces_samples
 
 
 Capability = TypeVar("Capability")

@@ -74,9 +74,9 @@ def labels_within(source: Any, y: Any) -> Any:
     if isinstance(source, Pipeline):
         return labels_within(source.steps[-1][1], y)
     inner = inner_part(source)
-    return (
-        y if inner is None else labels_within(inner[1], definition_or_default(source).inner_labels(source, y))
-    )
+    if inner is None:
+        return y
+    return labels_within(inner[1], definition_or_default(source).inner_labels(source, y))
 
 
 def shape_parameters(estimator: BaseEstimator) -> Any:

@@ -308,6 +308,7 @@ def test_models_of_transformed_labels_grow(kind):
     )
 
 
+@pytest.mark.slow
 def test_validation_data_decide():
     trainer = OrtGradientOptimizer(BOOSTED[0].fit(*OLD), warm_start=True, random_state=0)
     trainer.fit(*NEW, X_val=TEST[0][:300], y_val=TEST[1][:300])

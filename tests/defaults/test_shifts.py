@@ -49,7 +49,7 @@ def trained(model, X, y, level=0.95, **options):
 
 @each
 def test_intervals_cover_new_labels(model):
-    """AdaBoost whose leaves were trained covered 0.69, neighbours with weights of distances none."""
+    """AdaBoost whose leaves were trained covered 0.69."""
     X, y, new, labels = data()
     low, high = (trained(model, X, y, level) for level in (0.05, 0.95))
     inside = (low.predict(new) <= labels) & (labels <= high.predict(new))
@@ -67,7 +67,7 @@ def test_intervals_cover_new_labels(model):
     ids=["kept", "stopped", "Adam"],
 )
 def test_every_training_begins_with_the_shift(options):
-    """A training by Adam covered 0.07 of the labels."""
+    """A training of AdaBoost by Adam covered 0.07 of the labels."""
     X, y, new, labels = data()
     low, high = (trained(KNeighborsRegressor(), X, y, level, **options) for level in (0.05, 0.95))
     inside = (low.predict(new) <= labels) & (labels <= high.predict(new))

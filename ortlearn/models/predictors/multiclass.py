@@ -14,7 +14,7 @@ from sklearn.multiclass import OneVsRestClassifier, _ConstantPredictor
 
 from ...losses import LogLoss
 from ..base import ModelDefinition, Objective
-from ..capabilities import SeparateParts, has_trees
+from ..capabilities import SeparateParts, reproduces_samples
 from ..columns import LOWEST
 from ..forms import Transposed
 from ..formulas.coupling import pair_table
@@ -199,7 +199,7 @@ class MultiOutputRegressorDefinition(_IndependentMembers):
             applies=lambda model, loss: (
                 loss.by_output
                 if hasattr(model, "order")
-                else has_trees(model) or (loss.by_output and loss.kinks)
+                else reproduces_samples(model) or (loss.by_output and loss.kinks)
             ),
         ),
     )

@@ -8,7 +8,7 @@ import numpy as np
 from onnx import TensorProto
 
 from ..base import ModelDefinition, Route
-from ..capabilities import UNSEEN_OUTPUTS, SeparateParts, has_trees
+from ..capabilities import UNSEEN_OUTPUTS, SeparateParts, reproduces_samples
 from ..columns import Columns
 from ..registry import definition_of, find_definition, has_own_score, inner_part, needs_float64
 from ..scores import Scores, label_of, transformation
@@ -211,7 +211,7 @@ class SearchDefinition(InnerDefinition):
         SeparateParts(
             lambda model, given: (own for own in [(model.best_estimator_, given)]),
             lambda model, parts: setattr(model, "best_estimator_", parts[0]),
-            applies=lambda model, loss: bool(model.refit) and has_trees(model),
+            applies=lambda model, loss: bool(model.refit) and reproduces_samples(model),
         ),
     )
 
@@ -279,7 +279,7 @@ class TransformedTargetDefinition(InnerDefinition):
         SeparateParts(
             _of_increasing_labels,
             lambda model, parts: setattr(model, "regressor_", parts[0]),
-            applies=lambda model, loss: loss.of_quantiles and has_trees(model),
+            applies=lambda model, loss: loss.of_quantiles and reproduces_samples(model),
         ),
     )
 

@@ -27,9 +27,9 @@ class Variables:
     """The weights of a step as one vector in float64, for trainings on some samples.
 
     The vector leaves out the rows of tables that the samples do not look up, such as the values of leaves
-    that they do not reach: these rows have no gradient, and stay as they are.
+    that they do not reach: these rows have no gradient, and stay as they are. Rows with a penalty are left
+    out if weights are ``pulled``.
 
-    With a penalty, this is so where weights are ``pulled``.
     ``data`` are the samples, or the first ones if the moments of all features are ``measured``. ``spread`` is
     the standard deviation of the labels, if scores have their scale.
     """
