@@ -118,9 +118,9 @@ class SampleWriter(GraphBuilder):
         first, second = (self.Gather(matrix, [column], axis=1) for column in (0, 1))
         return self.Sub(second, first)
 
-    def normalized(self, shares: str, default: float = 0.0) -> str:
+    def normalized(self, shares: str, default: float = 0.0, axis: int = 1) -> str:
         """Return rows divided by their sums; ``default`` for rows of zeros."""
-        total = self.ReduceSum(shares, [1], keepdims=1)
+        total = self.ReduceSum(shares, [axis], keepdims=1)
         is_zero = self.Equal(total, 0.0)
         result = self.Div(shares, self.Where(is_zero, 1.0, total))
         return self.Where(is_zero, default, result) if default else result

@@ -108,6 +108,8 @@ class CalibratedClassifierDefinition(ModelDefinition):
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         parts, classes = model.calibrated_classifiers_, model.classes_
+        if len(parts) > 1 and model.method == "sigmoid":
+            return classes_of_probabilities(op, _mean_of_sigmoids(op, parts, x), classes, decision="")
         found = [_calibrated(op, part, x, f"calibrated_classifiers_[{i}]") for i, part in enumerate(parts)]
         score, binary = found[0][0], len(classes) == 2
         # a single classifier is trained on its logits, if available
@@ -130,21 +132,37 @@ def _calibrated(op: ModelWriter, part: Any, x: str, path: str) -> tuple[str | No
                 columns.append(interpolated(op, calibrator, column, 0.0, 1.0))
         score, shares = None, op.joined(columns)
     else:
-        score = _sigmoid_logits(op, part.calibrators, found, path)
+        score = _sigmoid_logits(op, [part], found, [path])
         shares = op.Sigmoid(score)
     n_columns = len(part.calibrators)
     return score, op.binary_probabilities(shares) if binary else op.normalized(shares, 1.0 / n_columns)
 
 
-def _sigmoid_logits(op: ModelWriter, calibrators: Sequence[Any], scores: str, path: str) -> str:
-    """Append ``-(a f + b)`` (Platt, 1999), for all columns at once."""
+def _mean_of_sigmoids(op: ModelWriter, parts: Sequence[Any], x: str) -> str:
+    """Append classifiers, their sigmoids as columns of one matrix, and the mean probabilities."""
+    paths = [f"calibrated_classifiers_[{i}]" for i in range(len(parts))]
+    scores = [
+        response(op, part.estimator, op.write(part.estimator, x, f"{path}.estimator"))
+        for part, path in zip(parts, paths, strict=True)
+    ]
+    shares = op.Sigmoid(_sigmoid_logits(op, parts, op.joined(scores), paths))
+    n_columns = len(parts[0].calibrators)
+    if n_columns == 1:
+        return op.binary_probabilities(op.ReduceMean(shares, [1], keepdims=1))
+    shares = op.Reshape(shares, [-1, len(parts), n_columns])
+    return op.ReduceMean(op.normalized(shares, 1.0 / n_columns, axis=2), [1], keepdims=0)
+
+
+def _sigmoid_logits(op: ModelWriter, parts: Sequence[Any], scores: str, paths: Sequence[str]) -> str:
+    """Append ``-(a f + b)`` (Platt, 1999), for all columns of all parts at once."""
     slopes, intercepts = [], []
-    for i, calibrator in enumerate(calibrators):
-        with op.inside(f"{path}.calibrators[{i}]"):
-            slopes.append(op.parameter(calibrator, "a_", role="scale", constraint=Positive(-1)))
-            intercepts.append(op.parameter(calibrator, "b_", role="intercept"))
+    for part, path in zip(parts, paths, strict=True):
+        for i, calibrator in enumerate(part.calibrators):
+            with op.inside(f"{path}.calibrators[{i}]"):
+                slopes.append(op.parameter(calibrator, "a_", role="scale", constraint=Positive(-1)))
+                intercepts.append(op.parameter(calibrator, "b_", role="intercept"))
     rows = (op.Concat(*(op.Reshape(own, [1]) for own in part), axis=0) for part in (slopes, intercepts))
-    slope, intercept = rows if len(calibrators) > 1 else (slopes[0], intercepts[0])
+    slope, intercept = rows if len(slopes) > 1 else (slopes[0], intercepts[0])
     return op.Neg(op.Add(op.Mul(scores, slope), intercept))
 
 
