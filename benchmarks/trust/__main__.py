@@ -1,6 +1,7 @@
 """Measure every estimator: ``python -m benchmarks.trust [--splits 20] [--only PATTERN] [--write FILE]``.
 
-With ``--page``, the results of files are written to ``docs/trust.md``.
+With ``--page``, the results of files are written to ``docs/trust.md``. Those of further splits are added to
+``docs/trust.csv``; remove it to begin anew.
 """
 
 from __future__ import annotations
@@ -51,7 +52,9 @@ def main() -> None:
         help="file for the results, a line of JSON for each case; cases in it are left out",
     )
     parser.add_argument("--minutes", type=float, default=float("inf"), help="begin no case after this time")
-    parser.add_argument("--page", type=Path, nargs="+", help="write the page from these files, and stop")
+    parser.add_argument(
+        "--page", type=Path, nargs="+", help="add the splits of these files to the page, and stop"
+    )
     arguments = parser.parse_args()
     if arguments.page:
         write_page(arguments.page)

@@ -1,7 +1,8 @@
-"""Write ``docs/trust.md`` from the results of all cases."""
+"""Write ``docs/trust.md`` from the results of all cases, and a CSV file of them to which splits are added."""
 
 from __future__ import annotations
 
+import csv
 import json
 from collections import defaultdict
 from collections.abc import Iterable
@@ -16,7 +17,7 @@ from benchmarks.csv_table import write_beside
 from benchmarks.trust.datasets import CHOSEN
 from benchmarks.trust.measurement import STARTS
 
-__all__ = ["Result", "read", "write_page"]
+__all__ = ["Result", "read", "read_table", "row_of", "write_page"]
 
 #: Gains that are lost without a mention, for fresh weights and for warm starts.
 CLOSE, SMALL = 0.02, 0.01
@@ -31,6 +32,8 @@ NAMES = {
 }
 #: Longest list of cases on the page; a CSV file beside it has all of them.
 MOST = 10
+#: Columns of this file; the last one has the gains of the splits in thousandths.
+TITLES = ("case", "start", "splits", "own score", "gain", "median seconds", "at most", "error", "gains")
 PAGE = Path(__file__).parents[2] / "docs" / "trust.md"
 
 
@@ -81,18 +84,24 @@ class Result:
         return self.slowness > 0
 
 
-def read(lines: Iterable[str]) -> dict[str, list[Result]]:
-    """Return results by start, from the lines that ``python -m benchmarks.trust --write`` has written."""
-    found: dict[tuple[str, str], Result] = {}
+def read(lines: Iterable[str], known: Iterable[Result] = ()) -> dict[str, list[Result]]:
+    """Return results by start, from the lines that ``python -m benchmarks.trust --write`` has written.
+
+    They are added to ``known`` results, which have those of the first splits.
+    """
+    found = {(own.name, own.start): own for own in known}
+    n_known = {key: len(own.own) for key, own in found.items()}
     for line in lines:
         row = json.loads(line)
         if row["skipped"]:
             continue
         for start in STARTS:
-            fits = row["fits"][start]
+            fits, key = row["fits"][start], (row["name"], start)
             if "NoTrainableWeightError" in fits["error"] or not (fits["gains"] or fits["error"]):
                 continue
-            result = found.setdefault((row["name"], start), Result(row["name"], start))
+            if min(row["splits"]) < n_known.get(key, 0):
+                continue
+            result = found.setdefault(key, Result(*key))
             result.gains += fits["gains"]
             result.own += row["own"]
             result.seconds += fits["seconds"]
@@ -102,6 +111,30 @@ def read(lines: Iterable[str]) -> dict[str, list[Result]]:
     for (_, start), result in found.items():
         by_start[start].append(result)
     return by_start
+
+
+def read_table(path: Path) -> list[Result]:
+    """Return the results in the CSV file of the page, with a median time for all splits."""
+    if not path.exists():
+        return []
+    with path.open(encoding="utf-8", newline="") as file:
+        return [_result(row) for row in csv.DictReader(file)]
+
+
+def _result(row: dict[str, str]) -> Result:
+    gains = [int(own) / 1000 for own in row["gains"].split()]
+    n_splits, times = int(row["splits"]), (float(row["median seconds"]), float(row["at most"]))
+    own, seconds, limits = ([value] * n_splits for value in (float(row["own score"]), *times))
+    start = next(key for key, name in NAMES.items() if name == row["start"])
+    return Result(row["case"], start, gains, seconds, limits, own, row["error"])
+
+
+def row_of(own: Result) -> tuple[object, ...]:
+    """Return the line of a result in the CSV file."""
+    gains = " ".join(f"{1000 * gain:.0f}" for gain in own.gains)
+    times = f"{np.median(own.seconds):.2f}", f"{np.median(own.limits):.2f}"
+    mean = f"{own.mean:+.3f}" if own.gains else ""
+    return own.name, NAMES[own.start], len(own.own), f"{np.mean(own.own):.3f}", mean, *times, own.error, gains
 
 
 def _share(found: Iterable[bool]) -> str:
@@ -142,10 +175,11 @@ the own fit of each classifier and regressor of scikit-learn, XGBoost, LightGBM 
 ## Measurement
 
 `python -m benchmarks.trust --splits 20 --write FILE` trains every estimator that has trainable weights,
-and `--page FILE` writes this page. A *case* is a data set, raw or standardised features, and an estimator;
-trees have raw features only. It has at most 200 samples for the first fit, 100 new ones, and 300 for the
-test. The *gain* is the test score minus that of the fitted model on the same samples, a mean over splits.
-After a drift, half of the features have moved and the labels depend on the first feature in another way.
+and `--page FILE` adds further splits to this page. A *case* is a data set, raw or standardised features, and
+an estimator; trees have raw features only. It has at most 200 samples for the first fit, 100 new ones, and
+300 for the test. The *gain* is the test score minus that of the fitted model on the same samples, a mean over
+splits. After a drift, half of the features have moved and the labels depend on the first feature in another
+way.
 
 *Worse for sure* counts cases whose 95 % interval lies below -0.02. *Repeated* is the mean gain in one split
 of cases that lose more than 0.01 in the mean of their others: near zero, the losses are chance. *Slow* fits
@@ -166,7 +200,7 @@ single questions.
 ## Worst cases
 
 The {most} lowest of {n_worst} means below -0.02 from fresh weights, and below -0.01 for warm starts
-([all](trust.csv)):
+([all cases](trust.csv), with the gain of each split):
 
 {worst}
 
@@ -202,14 +236,15 @@ def _table(results: list[Result]) -> str:
 
 
 def write_page(paths: Iterable[Path]) -> None:
-    """Write the page, and the CSV file of low and slow cases."""
-    by_start = read(line for path in paths for line in path.read_text().splitlines())
-    everything = [own for results in by_start.values() for own in results]
+    """Add the results of files to those of the CSV file, and write it and the page."""
+    lines = (line for path in paths for line in path.read_text().splitlines())
+    by_start = read(lines, read_table(PAGE.with_suffix(".csv")))
+    everything = [own for start in STARTS for own in by_start[start]]
     names = sorted({own.name.split()[0] for own in everything})
 
     def table(keep) -> str:
-        rows = [_summary([own for own in by_start[start] if keep(own)], start) for start in STARTS]
-        return "\n".join([HEAD, *rows])
+        kept = {start: [own for own in by_start[start] if keep(own)] for start in STARTS}
+        return "\n".join([HEAD, *(_summary(results, start) for start, results in kept.items() if results)])
 
     low = sorted((own for own in everything if own.is_low), key=lambda own: own.mean)
     slow = sorted((own for own in everything if own.is_slow), key=lambda own: -own.slowness)
@@ -225,15 +260,8 @@ def write_page(paths: Iterable[Path]) -> None:
         n_worst=len(low),
         n_slow=len(slow),
         reasons=REASONS,
-        slow="\n".join("| {0} | {1} | {5} | {6} |".format(*_row(own)) for own in slow[:MOST]),
+        slow="\n".join("| {0} | {1} | {5} | {6} |".format(*row_of(own)) for own in slow[:MOST]),
         errors="\n".join(errors) or "None.",
     )
     PAGE.write_text(text)
-    titles = ("case", "start", "own score", "gain", "splits", "median seconds", "at most")
-    write_beside(PAGE, titles, map(_row, [*low, *(own for own in slow if not own.is_low)]))
-
-
-def _row(own: Result) -> tuple[object, ...]:
-    score = f"{np.mean(own.own):.3f}" if own.own else ""
-    times = f"{np.median(own.seconds):.2f}", f"{np.median(own.limits):.2f}"
-    return own.name, NAMES[own.start], score, f"{own.mean:+.3f}" if own.gains else "", len(own.gains), *times
+    write_beside(PAGE, TITLES, map(row_of, sorted(everything, key=lambda own: (own.name, own.start))))

@@ -6,6 +6,7 @@ from dataclasses import asdict
 import numpy as np
 import pytest
 
+from benchmarks.csv_table import write_beside
 from benchmarks.trust import datasets, measurement, page
 from benchmarks.trust.estimators import ESTIMATORS, applies
 
@@ -32,6 +33,22 @@ def test_a_case_and_its_results():
     assert all(row.fits["same"].kept) and not row.skipped
     found = page.read([json.dumps(asdict(row)), json.dumps(asdict(row))])
     assert [len(own.gains) for own in found["new"]] == [4] and not found["fresh"][0].is_slow
+
+
+def test_splits_are_added_to_a_table(tmp_path):
+    rows = [
+        measurement.Row("a raw B", [seed], [0.5], {start: measurement.Fits() for start in measurement.STARTS})
+        for seed in range(3)
+    ]
+    for row, gain in zip(rows, (-0.0124, 0.1, 0.25), strict=True):
+        row.fits["new"] = measurement.Fits([gain], [0.3], [0.01], [False])
+    lines = [json.dumps(asdict(row)) for row in rows]
+    first = page.read(lines[:2])["new"]
+    path = write_beside(tmp_path / "page.md", page.TITLES, map(page.row_of, first))
+    (known,) = page.read_table(path)
+    assert known.gains == [-0.012, 0.1] and known.seconds == [0.3, 0.3]
+    (found,) = page.read(lines, [known])["new"]
+    assert found.gains == [-0.012, 0.1, 0.25] and len(found.own) == 3
 
 
 def test_intervals_of_gains():
