@@ -53,9 +53,9 @@ def interpolated(op: ModelWriter, model: Any, column: str, low: float | None, hi
     constraint, sign = _bounds_constraint(low, high)
     form = Monotonic(sign, sign if model.increasing_ else -sign)
     values = op.parameter(model, "y_thresholds_", form=form, role="table", constraint=constraint)
+    values = values if sign > 0 else op.Neg(values)
     if len(thresholds) == 1:
-        value = op.repeated_row(column, values)
-        return value if sign > 0 else op.Neg(value)
+        return op.repeated_row(column, values)
     x = op.Max(op.Min(column, thresholds[-1:]), thresholds[:1])
     above = op.ones_where(op.GreaterOrEqual(x, thresholds[None, 1:-1]))
     index = op.Cast(op.ReduceSum(above, [1], keepdims=0), to=TensorProto.INT64)
@@ -68,7 +68,6 @@ def interpolated(op: ModelWriter, model: Any, column: str, low: float | None, hi
         indices = [op.Sub(len(thresholds) - 1, index) for index in indices]
     left, right = (op.Gather(values, index, axis=0) for index in indices)
     value = op.Reshape(op.Add(left, op.Mul(op.Sub(right, left), share)), [-1, 1])
-    value = value if sign > 0 else op.Neg(value)
     if model.out_of_bounds == "clip":
         return value
     outside = op.Or(op.Less(column, thresholds[:1]), op.Greater(column, thresholds[-1:]))
@@ -107,76 +106,62 @@ class CalibratedClassifierDefinition(ModelDefinition):
         return None if model.method == "isotonic" else Objective(LogLoss(), differs=ONE_BY_ONE)
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
-        parts, classes = model.calibrated_classifiers_, model.classes_
-        if len(parts) > 1 and model.method == "sigmoid":
-            return classes_of_probabilities(op, _mean_of_sigmoids(op, parts, x), classes, decision="")
-        found = [_calibrated(op, part, x, f"calibrated_classifiers_[{i}]") for i, part in enumerate(parts)]
-        score, binary = found[0][0], len(classes) == 2
+        parts, binary = model.calibrated_classifiers_, len(model.classes_) == 2
+        if model.method == "sigmoid":
+            score, shares = _sigmoids(op, parts, x)
+        else:
+            calibrated: Any = _isotonic if model.method == "isotonic" else _temperature_scaled
+            found = [calibrated(op, part, x, f"calibrated_classifiers_[{i}]") for i, part in enumerate(parts)]
+            score, shares = found[0][0], mean(op, [shares for _, shares in found])
         # a single classifier is trained on its logits, if available
-        if len(found) == 1 and score is not None and (binary or parts[0].method != "sigmoid"):
-            return (binary_classes if binary else class_scores)(op, score, classes, decision="")
-        return classes_of_probabilities(op, mean(op, [shares for _, shares in found]), classes, decision="")
+        if len(parts) == 1 and score is not None and (binary or model.method != "sigmoid"):
+            return (binary_classes if binary else class_scores)(op, score, model.classes_, decision="")
+        return classes_of_probabilities(op, shares, model.classes_, decision="")
 
 
-def _calibrated(op: ModelWriter, part: Any, x: str, path: str) -> tuple[str | None, str]:
-    """Append a calibrated classifier; return its logits (None if isotonic) and its probabilities."""
-    scores = op.write(part.estimator, x, f"{path}.estimator")
-    if part.method == "temperature":
-        return _temperature_scaled(op, part, scores, path)
-    found, binary = response(op, part.estimator, scores), len(part.classes) == 2
-    if part.method == "isotonic":
-        columns = []
-        for i, calibrator in enumerate(part.calibrators):
-            with op.inside(f"{path}.calibrators[{i}]"):
-                column = found if binary else op.Gather(found, [i], axis=1)
-                columns.append(interpolated(op, calibrator, column, 0.0, 1.0))
-        score, shares = None, op.joined(columns)
-    else:
-        score = _sigmoid_logits(op, [part], found, [path])
-        shares = op.Sigmoid(score)
-    n_columns = len(part.calibrators)
-    return score, op.binary_probabilities(shares) if binary else op.normalized(shares, 1.0 / n_columns)
+def _isotonic(op: ModelWriter, part: Any, x: str, path: str) -> tuple[None, str]:
+    """Append a classifier calibrated by isotonic regression; return no logits, and its probabilities."""
+    found = response(op, part.estimator, op.write(part.estimator, x, f"{path}.estimator"))
+    columns, count = list[str](), len(part.calibrators)
+    for i, calibrator in enumerate(part.calibrators):
+        with op.inside(f"{path}.calibrators[{i}]"):
+            column = found if count == 1 else op.Gather(found, [i], axis=1)
+            columns.append(interpolated(op, calibrator, column, 0.0, 1.0))
+    shares = op.joined(columns)
+    return None, op.binary_probabilities(shares) if count == 1 else op.normalized(shares, 1.0 / count)
 
 
-def _mean_of_sigmoids(op: ModelWriter, parts: Sequence[Any], x: str) -> str:
-    """Append classifiers, their sigmoids as columns of one matrix, and the mean probabilities."""
-    paths = [f"calibrated_classifiers_[{i}]" for i in range(len(parts))]
-    scores = [
-        response(op, part.estimator, op.write(part.estimator, x, f"{path}.estimator"))
-        for part, path in zip(parts, paths, strict=True)
-    ]
-    shares = op.Sigmoid(_sigmoid_logits(op, parts, op.joined(scores), paths))
-    n_columns = len(parts[0].calibrators)
-    if n_columns == 1:
-        return op.binary_probabilities(op.ReduceMean(shares, [1], keepdims=1))
-    shares = op.Reshape(shares, [-1, len(parts), n_columns])
-    return op.ReduceMean(op.normalized(shares, 1.0 / n_columns, axis=2), [1], keepdims=0)
+def _sigmoids(op: ModelWriter, parts: Sequence[Any], x: str) -> tuple[str, str]:
+    """Append classifiers; return their logits ``-(a f + b)`` (Platt, 1999) and their mean probabilities.
 
-
-def _sigmoid_logits(op: ModelWriter, parts: Sequence[Any], scores: str, paths: Sequence[str]) -> str:
-    """Append ``-(a f + b)`` (Platt, 1999), for all columns of all parts at once."""
-    slopes, intercepts = [], []
-    for part, path in zip(parts, paths, strict=True):
+    The columns of all classifiers are in one matrix.
+    """
+    columns, slopes, intercepts, count = [], [], [], len(parts[0].calibrators)
+    for path, part in ((f"calibrated_classifiers_[{i}]", part) for i, part in enumerate(parts)):
+        columns.append(response(op, part.estimator, op.write(part.estimator, x, f"{path}.estimator")))
         for i, calibrator in enumerate(part.calibrators):
             with op.inside(f"{path}.calibrators[{i}]"):
                 slopes.append(op.parameter(calibrator, "a_", role="scale", constraint=Positive(-1)))
                 intercepts.append(op.parameter(calibrator, "b_", role="intercept"))
-    rows = (op.Concat(*(op.Reshape(own, [1]) for own in part), axis=0) for part in (slopes, intercepts))
-    slope, intercept = rows if len(slopes) > 1 else (slopes[0], intercepts[0])
-    return op.Neg(op.Add(op.Mul(scores, slope), intercept))
+    a, b = (op.Concat(*(op.Reshape(own, [1]) for own in row), axis=0) for row in (slopes, intercepts))
+    logits = op.Neg(op.Add(op.Mul(op.joined(columns), a), b))
+    shares = op.Reshape(op.Sigmoid(logits), [-1, len(parts), count])
+    if count == 1:
+        return logits, op.binary_probabilities(op.ReduceMean(shares, [1], keepdims=0))
+    return logits, op.ReduceMean(op.normalized(shares, 1.0 / count, axis=2), [1], keepdims=0)
 
 
-def _temperature_scaled(op: ModelWriter, part: Any, scores: Scores, path: str) -> tuple[str, str]:
-    """Append temperature scaling (Guo et al., ICML 2017); return logits and probabilities."""
+def _temperature_scaled(op: ModelWriter, part: Any, x: str, path: str) -> tuple[str, str]:
+    """Append a classifier with a temperature (Guo et al., ICML 2017); return logits and probabilities."""
+    scores = op.write(part.estimator, x, f"{path}.estimator")
     with op.inside(f"{path}.calibrators[0]"):
         beta = op.parameter(part.calibrators[0], "beta_", role="scale", constraint=Positive())
     binary, by_decision = len(part.classes) == 2, hasattr(part.estimator, "decision_function")
     if by_decision and binary:  # the logits of the classes are -f and f
-        logit = op.Mul(op.Mul(response(op, part.estimator, scores), beta), 2.0)
-        return logit, op.binary_probabilities(op.Sigmoid(logit))
+        logits = op.Mul(op.Mul(response(op, part.estimator, scores), beta), 2.0)
+        return logits, op.binary_probabilities(op.Sigmoid(logits))
     if by_decision:
         logits = op.Mul(response(op, part.estimator, scores), beta)
     else:
         logits = op.Mul(op.Log(op.Add(str(scores.probabilities), 1e-12)), beta)
-    shares = op.Softmax(logits, axis=1)
-    return op.difference(logits) if binary else logits, shares
+    return op.difference(logits) if binary else logits, op.Softmax(logits, axis=1)
