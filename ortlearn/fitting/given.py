@@ -12,6 +12,7 @@ from sklearn.utils import get_tags
 
 from ..comparison.candidates import Candidate, Finished, KeptStart, Pull
 from ..comparison.measures import weights_of
+from ..exceptions import warn_user
 from ..models import fitted_part
 from ..onnx_files.loading import is_onnx_source
 from ..preprocessing.initial_fit import is_fitted
@@ -39,6 +40,11 @@ __all__ = ["Beginning", "Call", "Given", "InMemory", "named_classes"]
 FEWEST_SAMPLES = 20
 #: Reason why a model is kept.
 SEEN = "the model was fitted on these samples, or predicts them as well as a fit on them"
+#: Warning of a named learning rate.
+REPRODUCED = (
+    "The model was fitted to these samples and reproduces their labels, whose noise this training fits, too. "
+    "Use learning_rate='auto', which shifts the scores instead, or train on other samples."
+)
 
 
 @dataclass(frozen=True)
@@ -164,11 +170,13 @@ class InMemory(Given):
         """Return the comparison of candidates, if training is regularised towards its start."""
         own, problem = call.beginning, start.problem
         automatic = own.configuration.updates.learning_rate is None and problem.updates.is_solver
-        if automatic and self._decided is not None:  # other weights were fitted to the samples
-            return WarmStart(self.samples, own.random_state, candidate=self._decided)
+        if self._decided is not None:  # other weights were fitted to the samples
+            if automatic:
+                return WarmStart(self.samples, own.random_state, candidate=self._decided)
+            warn_user(REPRODUCED, UserWarning, once=True)
         if call.resumed is None and self._is_seen(own, start):
-            known = is_fitted(own.configuration.source) or own.last is not None
-            reason = SEEN if known else ""  # the fit that was asked for
+            # without a reason, it is the fit that was asked for
+            reason = SEEN if is_fitted(own.configuration.source) or own.last is not None else ""
             return WarmStart(self.samples, own.random_state, candidate=KeptStart(), reason=reason)
         compared = own.configuration.keep_better and start.from_model and problem.loss is not None
         if not (automatic and compared):
@@ -189,9 +197,8 @@ class InMemory(Given):
         compared = start.from_model and problem.source is not None and problem.loss is not None
         if not (compared and self.is_split and configuration.is_default) or is_grown(configuration, last):
             return False
-        if self._held_out is not None and not is_fitted(configuration.source):  # fitted on the others
-            return False
-        return is_seen(configuration, start, self.samples, last is not None)
+        is_new = self._held_out is not None and not is_fitted(configuration.source)  # fitted on the others
+        return not is_new and is_seen(configuration, start, self.samples, last is not None)
 
     def tree_stream(self, call: Call, start: Start) -> TreeStream | None:
         """Return the call of ``partial_fit`` for an ensemble of trees; single trees are an error."""

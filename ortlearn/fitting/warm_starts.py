@@ -112,9 +112,8 @@ class WarmStart:
         if problem.doubt and classes is not None:
             predictions = LiveInference(problem, problem.trainable.model, configuration.runtime)
         rule = capability_of(fitted_part(problem.source), GrowingEnsemble) if predictions else None
-        held_out, bounds = HeldOutSamples, classes is not None
-        if rule is not None and rule.by_votes:
-            held_out, bounds = HeldOutVotes, False
+        by_votes = rule is not None and rule.by_votes
+        held_out, bounds = HeldOutVotes if by_votes else HeldOutSamples, classes is not None and not by_votes
         known = runner, whole, given, numbers, bounds, predictions
         measure = held_out(*known, differs, keeps_losses=bounds and not is_bound)
         max_iter = min(ITERATIONS, settings.max_iter)
@@ -237,9 +236,8 @@ def shifted_start(configuration: Configuration, start: Start, samples: Samples) 
     """
     offsets, source = _offsets(configuration, start), start.problem.source
     scores, part = start.problem.trainable.scores, None if source is None else fitted_part(source)
-    if not offsets or capability_of(part, Bags) is not None or part is not reached(source):
-        return None
-    if scores is None or scores.target_transformers:  # the part was fitted to other labels
+    is_fit = scores is not None and not scores.target_transformers  # to labels that are not transformed
+    if not (offsets and is_fit) or capability_of(part, Bags) is not None or part is not reached(source):
         return None
     if is_fitted(configuration.source) and not is_seen(configuration, start, samples, False):
         return None
@@ -284,11 +282,9 @@ def _offsets(configuration: Configuration, start: Start) -> dict[str, Any]:
     if problem.has_default_loss or problem.link_of_labels != "identity":
         return {}
     part = fitted_part(problem.source)
-    rule = capability_of(part, ShiftedScores)
-    if rule is None or configuration.conversion.weights_to_train is not None:
-        return {}
-    offset = rule.offset(part)
-    if offset is None:
+    rule, chosen = capability_of(part, ShiftedScores), configuration.conversion.weights_to_train
+    offset = None if rule is None or chosen is not None else rule.offset(part)
+    if rule is None or offset is None:
         return {}
     known = {name: problem.trainable.parameters[name] for name in start.weights}
     if rule.attribute:

@@ -134,10 +134,9 @@ class LeafEstimates:
                 means = np.where(counts > 0, sums / np.maximum(counts, 1e-300), minima[-1, output])
                 rows[:, output] += self.offset * means
             found[name] = rows.reshape(found[name].shape).astype(self.start[name].dtype)
-        is_single = (
-            sum(self.task.inputs(data)[own].shape[1] for own in self.tables.values()) == 1
-        )  # its leaves depend on the labels of their samples
-        return found if is_single else shifted(self.runner, found, dict.fromkeys(found, self.offset), data)
+        if sum(self.task.inputs(data)[own].shape[1] for own in self.tables.values()) == 1:
+            return found  # the leaves of a single tree depend on the labels of their samples
+        return shifted(self.runner, found, dict.fromkeys(found, self.offset), data)
 
     def _curves(self, data: Data, base: float) -> list[_Curves]:
         """Return the losses of each output at changes of ``base`` times the scores of the start."""
