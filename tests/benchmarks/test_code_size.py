@@ -42,6 +42,7 @@ def test_faults_are_found(change):
     assert [text for text in code_size.faults(allowed) if next(iter(change)) in text]
 
 
+@pytest.mark.slow
 def test_table_has_all_packages():
     rows = code_size.table().splitlines()[2:-1]
     assert [row.split("`")[1] for row in rows] == sorted(code_size.budgets())

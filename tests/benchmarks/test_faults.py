@@ -40,6 +40,7 @@ def hanging(draw, number, folder):
     signal.pause()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "attempt, seconds, expected",
     [

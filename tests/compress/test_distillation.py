@@ -124,6 +124,7 @@ def networks():
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("names", [["hi", "lo", "mid"], [1, 2, 3]])
 def test_files_of_scores_take_any_labels(names):
     """Classes are in sorted order, as in a training."""

@@ -233,6 +233,7 @@ def test_a_single_tree_is_replaced():
         other.partial_fit(X[250:], -y[250:])
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::ortlearn.exceptions.StartKeptWarning")
 @pytest.mark.parametrize("member", [None, LogisticRegression()], ids=["stumps", "logistic"])
 def test_adaboost_is_replaced_or_kept_as_a_whole(member):

@@ -66,6 +66,7 @@ def test_probabilities_are_an_affine_map_of_those_of_the_forest():
     assert 0.01 < share < 0.9 and np.abs(found - own.predict_proba(X[400:])).max() > 0.01
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("model", TREES[:3], ids=lambda model: type(model).__name__)
 def test_a_warm_start_follows_a_drift(model, tmp_path):
@@ -105,6 +106,7 @@ def test_samples_without_weight_do_not_count():
     assert (trainers[0].predict(X[600:]) == "b").mean() > 0.3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "model", [RandomForestClassifier(5, random_state=0), ExtraTreesClassifier(5, random_state=0)]
 )

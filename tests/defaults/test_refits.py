@@ -32,6 +32,7 @@ CLASSIFIERS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", CLASSIFIERS, ids=str)
 def test_a_warm_start_is_as_good_as_a_refit_after_a_drift(model):
     old, refit = clone(model).fit(X[:200], Y[:200]), clone(model).fit(MOVED[200:400], Y[200:400])
@@ -49,6 +50,7 @@ def test_a_warm_start_without_a_drift_loses_nothing(model):
     assert trainer.score(X[400:], Y[400:]) > old.score(X[400:], Y[400:]) - 0.011
 
 
+@pytest.mark.slow
 def test_a_refit_is_in_every_form_of_the_model(tmp_path):
     """The samples that a kernel model stores are the new ones, in files, copies and later trainings."""
     y, later = np.sin(X[:, 0]) * 3, np.cos(MOVED[:, 0]) * 3 + 5
@@ -79,6 +81,7 @@ STREAMED = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", STREAMED, ids=str)
 def test_a_stream_follows_a_drift(model):
     """Gradients of another objective would not reach what a fit finds."""
@@ -107,6 +110,7 @@ def test_other_settings_train_by_gradient(options):
     np.testing.assert_allclose(trainer.to_sklearn().support_vectors_, first.support_vectors_, atol=0.2)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::ortlearn.exceptions.StartKeptWarning")
 def test_a_refit_that_does_not_predict_its_own_samples_is_not_taken():
     """Features of different scales: fits of a perceptron vary with each sample."""
@@ -125,6 +129,7 @@ def test_a_refit_that_does_not_predict_its_own_samples_is_not_taken():
     assert min(worst) > -0.1
 
 
+@pytest.mark.slow
 def test_a_refit_of_sparse_labels():
     inputs, labels = make_multilabel_classification(300, 5, n_classes=3, random_state=0)
     moved, sparse = inputs[:, ::-1] * 2 + 1, csr_matrix(labels)

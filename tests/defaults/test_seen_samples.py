@@ -194,6 +194,7 @@ def test_callbacks_of_a_start_that_is_kept(kind):
         assert monitor.get_logs().data[-1]["accuracy"] == pytest.approx(trainer.score(*CLASSES))
 
 
+@pytest.mark.slow
 def test_probabilities_do_not_become_worse():
     """A bound of losses hides overconfident probabilities, which fewer errors do not outweigh."""
     rng = np.random.default_rng(0)

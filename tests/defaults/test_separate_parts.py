@@ -26,6 +26,7 @@ def trained(model, y=Y, **options):
     return trainer.fit(X[:400], y[:400])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", TREES, ids=lambda model: type(model).__name__)
 def test_each_output_is_trained_alone(model):
     found = trained(make_pipeline(StandardScaler(), MultiOutputRegressor(model)), np.stack([Y, -1e4 * Y], 1))
@@ -34,6 +35,7 @@ def test_each_output_is_trained_alone(model):
     np.testing.assert_allclose(found.to_sklearn().predict(X), found.predict(X), rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", TREES, ids=lambda model: type(model).__name__)
 def test_voters_and_the_best_model_of_a_search_are_trained_alone(model):
     alone, linear = (trained(own).predict(X) for own in (model, Ridge()))
@@ -64,6 +66,7 @@ def test_a_training_that_is_named_trains_all_parts_together(options):
     assert len(trained(model, np.stack([Y, Y], 1), max_iter=3, **options).history_) > 1
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::ortlearn.exceptions.PrecisionWarning")
 @pytest.mark.parametrize("order", [[0, 1], [1, 0]])
 @pytest.mark.parametrize("model", [TREES[0], Ridge()], ids=lambda model: type(model).__name__)

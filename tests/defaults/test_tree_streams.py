@@ -60,6 +60,7 @@ def test_a_stream_follows_a_new_concept_in_bounded_size(name):
         np.testing.assert_array_equal(again.predict_proba(X), trainer.predict_proba(X))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "model",
     [RandomForestClassifier(20, random_state=0), GradientBoostingClassifier(n_estimators=20, random_state=0)],
@@ -76,6 +77,7 @@ def test_few_samples_do_not_replace_trees(model):
     assert trainer.score(X[2000:], NEW[2000:]) > 0.75 > 0.6 > model.score(X[2000:], NEW[2000:])
 
 
+@pytest.mark.slow
 def test_a_stream_of_neighbors_keeps_a_window_of_samples():
     X, y = make_friedman1(4400, noise=1, random_state=0)
     other = X[:, ::-1]
@@ -217,6 +219,7 @@ def test_a_call_of_a_stream_of_trees_is_an_epoch(capsys):
     assert "epoch 4" in shown and f"val {record['validation_loss']:.3g}" in shown
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("change", [1250, 1280])
 def test_a_change_within_a_call_is_forgotten_twice(change):
     """The window began with samples from before the change: R2 of the next calls was -0.7 to 0.6."""
@@ -231,6 +234,7 @@ def test_a_change_within_a_call_is_forgotten_twice(change):
     assert min(scores) > 0.6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, 2])
 def test_samples_are_not_forgotten_without_a_change(seed):
     """The loss of samples that the first trees were grown on is far below that of new ones."""
@@ -242,6 +246,7 @@ def test_samples_are_not_forgotten_without_a_change(seed):
     assert trainer.score(X[3000:], y[3000:]) > refit.score(X[3000:], y[3000:]) - 0.02
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "model", [RandomForestClassifier(20, random_state=0), BaggingClassifier(random_state=0)]
 )
@@ -263,6 +268,7 @@ def test_samples_that_lack_a_class_wait(model):
     assert trainer.score(samples[2000:], labels[2000:]) > model.score(samples[2000:], labels[2000:])
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("model", [GradientBoostingRegressor, RandomForestRegressor])
 def test_trees_are_compared_with_leaves_that_were_trained_before(model):

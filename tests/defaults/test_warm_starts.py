@@ -210,6 +210,7 @@ def test_one_warning_of_an_unfitted_model_in_a_search(search):
                 trainer.fit(X, y)
 
 
+@pytest.mark.slow
 def test_one_warning_of_kept_starts_in_a_search():
     X, y = WINE
     trainer = OrtGradientOptimizer(FrozenEstimator(Ridge().fit(X, y)), warm_start=True, random_state=0)
@@ -257,6 +258,7 @@ def test_invalid_toward():
         OrtGradientOptimizer(Ridge(), learning_penalty=L2Penalty(toward="zer")).fit(*WINE)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "model, limit",
     [

@@ -113,6 +113,7 @@ def test_onnx_file_has_a_warm_start_only():
         adapt(model, numbers(1), candidates=["refit"])
 
 
+@pytest.mark.slow
 def test_models_with_other_inputs_are_not_promoted(tmp_path):
     model, folder = OrtGradientOptimizer(Ridge()).fit(*numbers(0)), ModelFolder(tmp_path)
     X, y = numbers(0)
@@ -247,6 +248,7 @@ def test_wrong_gates(wrong):
         Gate(**wrong)
 
 
+@pytest.mark.slow
 def test_a_refit_does_not_lose_classes():
     rng = np.random.default_rng(7)
     X = rng.normal(size=(600, 3))
