@@ -32,7 +32,7 @@ NAMES = {
 }
 #: Longest list of cases on the page; a CSV file beside it has all of them.
 MOST = 8
-#: Columns of this file; the last one has the gains of the splits in thousandths.
+#: Columns of this file; the last one has the gains of the splits in units of 0.00001.
 TITLES = ("case", "start", "splits", "own score", "gain", "median seconds", "at most", "error", "gains")
 PAGE = Path(__file__).parents[2] / "docs" / "trust.md"
 
@@ -48,11 +48,12 @@ class Result:
     limits: list[float] = field(default_factory=list)
     own: list[float] = field(default_factory=list)
     error: str = ""
+    n_splits: int = 0  # splits up to the last one; some may have no score
 
     @property
     def mean(self) -> float:
-        """Mean gain."""
-        return float(np.mean(self.gains))
+        """Mean gain; rounded, so that a loss of exactly the limit is within it."""
+        return round(float(np.mean(self.gains)), 9)
 
     @property
     def highest(self) -> float:
@@ -90,7 +91,7 @@ def read(lines: Iterable[str], known: Iterable[Result] = ()) -> dict[str, list[R
     They are added to ``known`` results, which have those of the first splits.
     """
     found = {(own.name, own.start): own for own in known}
-    n_known = {key: len(own.own) for key, own in found.items()}
+    n_known = {key: own.n_splits for key, own in found.items()}
     for line in lines:
         row = json.loads(line)
         if row["skipped"]:
@@ -102,6 +103,7 @@ def read(lines: Iterable[str], known: Iterable[Result] = ()) -> dict[str, list[R
             if min(row["splits"]) < n_known.get(key, 0):
                 continue
             result = found.setdefault(key, Result(*key))
+            result.n_splits = max(result.n_splits, *(split + 1 for split in row["splits"]))
             result.gains += fits["gains"]
             result.own += row["own"]
             result.seconds += fits["seconds"]
@@ -122,19 +124,19 @@ def read_table(path: Path) -> list[Result]:
 
 
 def _result(row: dict[str, str]) -> Result:
-    gains = [int(own) / 1000 for own in row["gains"].split()]
+    gains = [int(own) / 100_000 for own in row["gains"].split()]
     n_splits, times = int(row["splits"]), (float(row["median seconds"]), float(row["at most"]))
     own, seconds, limits = ([value] * n_splits for value in (float(row["own score"]), *times))
     start = next(key for key, name in NAMES.items() if name == row["start"])
-    return Result(row["case"], start, gains, seconds, limits, own, row["error"])
+    return Result(row["case"], start, gains, seconds, limits, own, row["error"], n_splits)
 
 
 def row_of(own: Result) -> tuple[object, ...]:
     """Return the line of a result in the CSV file."""
-    gains = " ".join(f"{1000 * gain:.0f}" for gain in own.gains)
+    gains = " ".join(f"{100_000 * gain:.0f}" for gain in own.gains)
     times = f"{np.median(own.seconds):.2f}", f"{np.median(own.limits):.2f}"
     mean = f"{own.mean:+.3f}" if own.gains else ""
-    return own.name, NAMES[own.start], len(own.own), f"{np.mean(own.own):.3f}", mean, *times, own.error, gains
+    return own.name, NAMES[own.start], own.n_splits, f"{np.mean(own.own):.3f}", mean, *times, own.error, gains
 
 
 def _share(found: Iterable[bool]) -> str:

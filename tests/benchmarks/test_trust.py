@@ -46,9 +46,12 @@ def test_splits_are_added_to_a_table(tmp_path):
     first = page.read(lines[:2])["new"]
     path = write_beside(tmp_path / "page.md", page.TITLES, map(page.row_of, first))
     (known,) = page.read_table(path)
-    assert known.gains == [-0.012, 0.1] and known.seconds == [0.3, 0.3]
+    assert known.gains == [-0.0124, 0.1] and known.seconds == [0.3, 0.3]
     (found,) = page.read(lines, [known])["new"]
-    assert found.gains == [-0.012, 0.1, 0.25] and len(found.own) == 3
+    assert found.gains == [-0.0124, 0.1, 0.25] and len(found.own) == 3
+    (again,) = page.read([lines[0], lines[2]])["new"]  # split 1 has no score
+    (found,) = page.read(lines, page.read_table(write_beside(path, page.TITLES, [page.row_of(again)])))["new"]
+    assert found.gains == [-0.0124, 0.25]
 
 
 def test_intervals_of_gains():
