@@ -88,10 +88,12 @@ class Result:
 def read(lines: Iterable[str], known: Iterable[Result] = ()) -> dict[str, list[Result]]:
     """Return results by start, from the lines that ``python -m benchmarks.trust --write`` has written.
 
-    They are added to ``known`` results, which have those of the first splits.
+    They are added to ``known`` results, which have those of the first splits. Times are those of the lines
+    where a case has both: times of two machines have no median.
     """
     found = {(own.name, own.start): own for own in known}
     n_known = {key: own.n_splits for key, own in found.items()}
+    is_timed: set[tuple[str, str]] = set()
     for line in lines:
         row = json.loads(line)
         if row["skipped"]:
@@ -103,6 +105,9 @@ def read(lines: Iterable[str], known: Iterable[Result] = ()) -> dict[str, list[R
             if min(row["splits"]) < n_known.get(key, 0):
                 continue
             result = found.setdefault(key, Result(*key))
+            if fits["seconds"] and key not in is_timed:
+                is_timed.add(key)
+                result.seconds, result.limits = [], []
             result.n_splits = max(result.n_splits, *(split + 1 for split in row["splits"]))
             result.gains += fits["gains"]
             result.own += row["own"]
@@ -210,7 +215,7 @@ The {most} lowest of {n_worst} means below -0.02 from fresh weights, and below -
 
 ## Slow cases and errors
 
-Other work ran beside the measurement: times are too long. The {most} slowest of {n_slow} cases:
+Of the newest splits; other work ran beside them: times are too long. The {most} slowest of {n_slow} cases:
 
 | case | start | median seconds | at most |
 |---|---|---:|---:|
