@@ -79,7 +79,7 @@ class Growth:
         kind = Refit if isinstance(rule, ReplacedModel) else cls
         if kind is Refit and not configuration.is_default:
             return None
-        if rule is None or not rule.grows(part) or part is not reached(source):
+        if rule is None or not rule.grows(part, count_samples(samples.X)) or part is not reached(source):
             return None
         return kind(configuration, source, rule, samples, start.state.seed, expected, was_given, of_stream)
 

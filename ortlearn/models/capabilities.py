@@ -42,8 +42,8 @@ class GrowingEnsemble:
     #: Whether labels are votes, whose errors are compared, as losses of scores do not determine them.
     by_votes = False
 
-    def grows(self, model: Any) -> bool:
-        """Return whether a fitted ensemble can be averaged with another one."""
+    def grows(self, model: Any, n_samples: int) -> bool:
+        """Return whether a fitted ensemble can be averaged with, or replaced by, one of new samples."""
         return True
 
     def leaf_evidence(self, model: Any) -> float:
@@ -67,8 +67,8 @@ class GrowingEnsemble:
         raise NotImplementedError
 
     def n_trees(self, model: Any) -> int:
-        """Return the number of rounds or trees."""
-        return len(model.estimators_)
+        """Return the number of rounds or trees; one for a model without members."""
+        return len(getattr(model, "estimators_", [model]))
 
     def n_leaves(self, model: Any) -> float:
         """Return the mean number of leaves of a tree."""
@@ -107,9 +107,6 @@ class ReplacedModel(ReplacedEnsemble):
 
     def leaf_evidence(self, model: Any) -> float:
         return -np.inf
-
-    def n_trees(self, model: Any) -> int:
-        return 1
 
     def window(self, model: Any) -> int:
         return 1_000

@@ -72,7 +72,7 @@ def test_joined_ensemble_has_weighted_mean_of_scores(model, data, share):
     X, y = data
     model.fit(X[:150], y[:150])
     other, ensemble = type(model)(**model.get_params()).fit(X[150:] + 1, y[150:]), ensemble_of(model)
-    assert ensemble.grows(model)
+    assert ensemble.grows(model, 100)
     before = pickle.dumps((model, other))
     joined = ensemble.joined(model, other, share)
     np.testing.assert_allclose(ensemble.scores_of(other, X), raw(other, X), rtol=1e-10)
@@ -109,7 +109,7 @@ def test_new_trees_replace_as_many_of_a_forest(kind, data, share):
         kind(n_estimators=8, random_state=1).fit(X[150:] + 1, y[150:]),
     )
     ensemble, before = ensemble_of(model), pickle.dumps((model, other))
-    assert ensemble.grows(model)
+    assert ensemble.grows(model, 100)
     predict = "predict_proba" if hasattr(model, "classes_") else "predict"
     n_new = int(8 * share)
     joined = ensemble.joined(model, other, share)
@@ -129,19 +129,21 @@ def test_new_trees_replace_as_many_of_a_forest(kind, data, share):
 def test_ensembles_that_do_not_grow():
     X, y = PAIR
     for model in (RandomForestClassifier(3), BaggingClassifier(LogisticRegression())):
-        assert not ensemble_of(model.fit(X, y)).grows(model)
+        assert not ensemble_of(model.fit(X, y)).grows(model, 100)
     tree = DecisionTreeClassifier().fit(X, y)
     assert ensemble_of(tree).shares(tree) == (1.0,)  # another tree, or none
     outputs = RandomForestClassifier(5).fit(X, np.column_stack([y, 1 - y]))
-    assert not ensemble_of(outputs).grows(outputs)
-    assert not ensemble_of(model := GradientBoostingClassifier(loss="exponential").fit(X, y)).grows(model)
+    assert not ensemble_of(outputs).grows(outputs, 100)
+    assert not ensemble_of(model := GradientBoostingClassifier(loss="exponential").fit(X, y)).grows(
+        model, 100
+    )
     model = GradientBoostingRegressor(n_estimators=2, init=GradientBoostingRegressor(n_estimators=2)).fit(
         X, y
     )
-    assert not ensemble_of(model).grows(model)
+    assert not ensemble_of(model).grows(model, 100)
     X = np.column_stack([X, np.arange(len(X)) % 3])
     model = HistGradientBoostingClassifier(max_iter=2, categorical_features=[6]).fit(X, y)
-    assert not ensemble_of(model).grows(model)
+    assert not ensemble_of(model).grows(model, 100)
 
 
 def new_concept():

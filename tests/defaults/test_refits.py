@@ -7,13 +7,18 @@ import onnxruntime
 import pytest
 from scipy.sparse import csr_matrix
 from sklearn.base import clone
-from sklearn.datasets import load_breast_cancer, make_blobs, make_multilabel_classification
+from sklearn.datasets import (
+    load_breast_cancer,
+    make_blobs,
+    make_friedman1,
+    make_multilabel_classification,
+)
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import Perceptron
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.naive_bayes import GaussianNB
-from sklearn.neighbors import NearestCentroid
+from sklearn.neighbors import NearestCentroid, RadiusNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.semi_supervised import LabelSpreading
@@ -138,3 +143,19 @@ def test_a_refit_of_sparse_labels():
     dense = OneVsRestClassifier(GaussianNB()).fit(inputs[:150], labels[:150])
     other = OrtGradientOptimizer(dense, warm_start=True, random_state=0).fit(moved[150:], labels[150:])
     np.testing.assert_allclose(trainer.predict_proba(moved), other.predict_proba(moved), atol=1e-5)
+
+
+@pytest.mark.filterwarnings("ignore:One or more samples have no neighbors:UserWarning")
+def test_fewer_samples_do_not_replace_those_within_a_radius():
+    """Predictions would be NaN where none of the fewer samples is near."""
+    features, labels = make_friedman1(1000, random_state=1)
+    moved = 3 * labels + 30
+    old = RadiusNeighborsRegressor(0.95).fit(features[:200], labels[:200])
+    trainer = OrtGradientOptimizer(old, warm_start=True, random_state=0).fit(
+        features[200:260], moved[200:260]
+    )
+    known = ~np.isnan(old.predict(features))
+    assert not np.isnan(trainer.predict(features)[known]).any() and known.mean() > 0.95
+    assert trainer.score(features[known], moved[known]) > 0.3
+    many = OrtGradientOptimizer(old, warm_start=True, random_state=0).fit(features[200:450], moved[200:450])
+    assert len(many.to_sklearn()._fit_X) == 250

@@ -143,8 +143,9 @@ class ValuesOfSamples(Form):
 class ReplacedNeighbors(ReplacedEnsemble):
     """Stored samples, which are replaced as a whole."""
 
-    def n_trees(self, model: Any) -> int:
-        return 1
+    def grows(self, model: Any, n_samples: int) -> bool:
+        """Of fewer samples, none may be within the radius, where predictions are NaN."""
+        return model.radius is None or n_samples >= len(model._fit_X)
 
     def window(self, model: Any) -> int:
         return max(1_000, len(model._fit_X))

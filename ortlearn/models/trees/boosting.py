@@ -87,7 +87,7 @@ class GrowingBoosting(GrowingRounds):
 
     rounds = "n_estimators"
 
-    def grows(self, model: Any) -> bool:
+    def grows(self, model: Any, n_samples: int) -> bool:
         return model.loss != "exponential" and (model.init_ == "zero" or _starts_from_constants(model))
 
     def scores_of(self, model: Any, X: Any) -> np.ndarray:
@@ -114,7 +114,7 @@ class GrowingHistogramBoosting(GrowingRounds):
 
     rounds = "max_iter"
 
-    def grows(self, model: Any) -> bool:
+    def grows(self, model: Any, n_samples: int) -> bool:
         return not np.any(model.is_categorical_)
 
     def n_trees(self, model: Any) -> int:

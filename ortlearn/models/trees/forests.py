@@ -105,7 +105,7 @@ class GrowingForest(GrowingEnsemble):
     #: Attributes with an element for each tree.
     lists: tuple[str, ...] = ("estimators_",)
 
-    def grows(self, model: Any) -> bool:
+    def grows(self, model: Any, n_samples: int) -> bool:
         if type(model) in self.single:
             return True
         return type(model) in self.kinds and len(model.estimators_) >= FEWEST_TREES
@@ -147,8 +147,8 @@ class GrowingForest(GrowingEnsemble):
 class GrowingForestOfClasses(GrowingForest):
     """Forests of classifiers with one output, whose scores are logarithms of probabilities."""
 
-    def grows(self, model: Any) -> bool:
-        return super().grows(model) and getattr(model, "n_outputs_", 1) == 1
+    def grows(self, model: Any, n_samples: int) -> bool:
+        return super().grows(model, n_samples) and getattr(model, "n_outputs_", 1) == 1
 
     def scores_of(self, model: Any, X: Any) -> np.ndarray:
         return np.log(np.maximum(model.predict_proba(X), _lowest(len(trees_of(model)))))
@@ -163,8 +163,10 @@ class GrowingBagging(GrowingForest):
     kinds, single = (BaggingClassifier, BaggingRegressor), ()
     lists = "estimators_", "estimators_features_", "_seeds"
 
-    def grows(self, model: Any) -> bool:
-        return super().grows(model) and all(hasattr(member, "tree_") for member in model.estimators_)
+    def grows(self, model: Any, n_samples: int) -> bool:
+        return super().grows(model, n_samples) and all(
+            hasattr(member, "tree_") for member in model.estimators_
+        )
 
 
 class GrowingBaggingOfClasses(GrowingForestOfClasses, GrowingBagging):
