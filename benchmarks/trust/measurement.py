@@ -108,7 +108,8 @@ def _try(fits: Fits, start: str, own: Any, data: Any, own_seconds: float, params
     training, seconds = _fitted(trainer, samples)
     reference, _ = _score(own, test)
     score, error = (None, training.error) if training.error else _score(trainer, test)
-    fits.error = fits.error or (error if reference is not None else "")
+    if error and reference is not None and _score(own, samples)[0] is not None:
+        fits.error = fits.error or error  # not of samples that the own model cannot predict either
     fits.seconds.append(seconds)
     fits.own_seconds.append(own_seconds)
     if score is not None and reference is not None:

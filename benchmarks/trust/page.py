@@ -228,7 +228,6 @@ Errors:
 REASONS = """Known reasons:
 
 - *Networks*: a tenth of the samples decides when to stop, 20 of 200 here.
-- *CategoricalNB*: new samples have categories that the model, and scikit-learn, do not know.
 - *iris*: 33 new samples and 50 of the test, where one is 0.02; hard samples are in one or the other."""
 
 
