@@ -101,7 +101,8 @@ def compute(text, opset, *shapes):
 
 
 if __name__ == "__main__":
-    for version in sys.argv[2:]:
-        text, shapes = MODELS[sys.argv[1]]
-        compute(text, int(version), *shapes)
-        print("opset", version, "survived", flush=True)
+    for name, (text, shapes) in MODELS.items():
+        for version in map(int, sys.argv[1:]):
+            print(name, "in opset", version, flush=True)  # the last line is that of a process that ends here
+            compute(text, version, *shapes)
+    print("survived")

@@ -23,8 +23,8 @@ def test_gradient_of_an_empty_batch(name, opset):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", MODELS)
-def test_process_is_not_terminated(name):
-    command = [sys.executable, "-m", "tests.differentiation.empty_models", name, "13", "15", "18", "19", "21"]
+def test_process_is_not_terminated():
+    command = [sys.executable, "-m", "tests.differentiation.empty_models", "13", "15", "18", "19", "21"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.endswith("survived\n")
