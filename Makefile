@@ -183,7 +183,7 @@ docs: $(DOCS_STAMP)
 # Builds the site in build/docs from the pages as they are: the gallery runs, and a warning is an error.
 site: $(DOCS_STAMP)
 	rm -rf docs/reference/api docs/gallery build/docs
-	$(BIN)/python -m sphinx -W --keep-going -q -b html -d build/doctrees docs build/docs
+	$(BIN)/python -m sphinx -W --keep-going -q -j auto -b html -d build/doctrees docs build/docs
 	$(BIN)/python -m docs.site_checks build/docs
 	@echo "The pages are in build/docs/index.html."
 

@@ -99,6 +99,7 @@ sphinx_gallery_conf = {
     "filename_pattern": r"/plot_",
     "ignore_pattern": r"^(demo|demo_dask|__init__)\.py",
     "within_subsection_order": ReadingOrder,
+    "parallel": True,  # as many as -j
     "download_all_examples": False,
     "remove_config_comments": True,
     "min_reported_time": 1e6,
