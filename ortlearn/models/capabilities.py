@@ -43,7 +43,7 @@ class GrowingEnsemble:
     by_votes = False
 
     def grows(self, model: Any, n_samples: int) -> bool:
-        """Return whether a fitted ensemble can be averaged with, or replaced by, one of new samples."""
+        """Return whether an ensemble can be averaged with, or replaced by, one of ``n_samples`` others."""
         return True
 
     def leaf_evidence(self, model: Any) -> float:

@@ -134,9 +134,8 @@ def test_ensembles_that_do_not_grow():
     assert ensemble_of(tree).shares(tree) == (1.0,)  # another tree, or none
     outputs = RandomForestClassifier(5).fit(X, np.column_stack([y, 1 - y]))
     assert not ensemble_of(outputs).grows(outputs, 100)
-    assert not ensemble_of(model := GradientBoostingClassifier(loss="exponential").fit(X, y)).grows(
-        model, 100
-    )
+    model = GradientBoostingClassifier(loss="exponential").fit(X, y)
+    assert not ensemble_of(model).grows(model, 100)
     model = GradientBoostingRegressor(n_estimators=2, init=GradientBoostingRegressor(n_estimators=2)).fit(
         X, y
     )

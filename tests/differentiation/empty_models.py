@@ -103,6 +103,6 @@ def compute(text, opset, *shapes):
 if __name__ == "__main__":
     for name, (text, shapes) in MODELS.items():
         for version in map(int, sys.argv[1:]):
-            print(name, "in opset", version, flush=True)  # the last line is that of a process that ends here
+            print(name, "in opset", version, flush=True)  # for a process that ends here
             compute(text, version, *shapes)
     print("survived")
