@@ -9,11 +9,8 @@ import os
 
 os.environ["OMP_NUM_THREADS"] = "1"
 
-import argparse
-import json
 import time
 import warnings
-from itertools import product
 from pathlib import Path
 from textwrap import fill
 from typing import Any
@@ -24,6 +21,7 @@ from sklearn.ensemble import BaggingRegressor, ExtraTreesRegressor, RandomForest
 from sklearn.metrics import mean_pinball_loss
 
 from benchmarks.forests.data import DATA, SEEN, split
+from benchmarks.forests.rows import collect, options
 from benchmarks.machine import describe
 from benchmarks.shards.report import write_block
 from benchmarks.tables import table
@@ -59,6 +57,15 @@ def cost(y: np.ndarray, predicted: np.ndarray) -> float:
     return (1 + COST) * mean_pinball_loss(y, predicted, alpha=COST / (1 + COST))
 
 
+def scores(tool: str, y: np.ndarray, low: np.ndarray, high: np.ndarray) -> dict[str, float]:
+    """Return coverage and pinball loss of intervals, with keys that begin with a tool."""
+    pairs = zip(LEVELS, (low, high), strict=True)
+    return {
+        f"{tool} coverage": float(np.mean((low <= y) & (y <= high))),
+        f"{tool} loss": sum(mean_pinball_loss(y, own, alpha=level) for level, own in pairs),
+    }
+
+
 def cost_of_factor(model: Any, X: np.ndarray, y: np.ndarray, X_test: np.ndarray, y_test: np.ndarray) -> float:
     """Return the cost of a forest times the factor with the lowest out-of-bag cost."""
     model = clone(model).set_params(oob_score=True).fit(X, y)
@@ -81,9 +88,7 @@ def measured(name: str, family: str, seed: int) -> dict[str, Any]:
     quantiles = peer(family, seed).fit(X, y).predict(X_test, quantiles=list(LEVELS)).T
     found: dict[str, Any] = {"data": name, "family": family, "seed": seed, "own": own, "fit": max(seconds)}
     for tool, (low, high) in {"ours": fitted, "peer": quantiles}.items():
-        found[f"{tool} coverage"] = float(np.mean((low <= y_test) & (y_test <= high)))
-        pairs = zip(LEVELS, (low, high), strict=True)
-        found[f"{tool} loss"] = sum(mean_pinball_loss(y_test, own, alpha=level) for level, own in pairs)
+        found |= scores(tool, y_test, low, high)
     if family == "random forest":
         trainer = OrtGradientOptimizer(
             model, learning_loss=QuantileLoss(COST / (1 + COST)), random_state=seed
@@ -124,24 +129,9 @@ def page(rows: list[dict[str, Any]], n_splits: int) -> str:
 
 def main() -> None:
     """Measure, print, and write the page."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--splits", type=int, default=5)
-    parser.add_argument("--only", default="", help="part of the name of a data set")
-    parser.add_argument("--rows", type=Path, help="JSON file of rows, which are not measured again")
-    parser.add_argument("--write", action="store_true", help="write the page")
-    arguments = parser.parse_args()
+    arguments = options(__doc__)
     warnings.simplefilter("ignore")
-    is_known = arguments.rows is not None and arguments.rows.exists()
-    rows = json.loads(arguments.rows.read_text(encoding="utf-8")) if is_known else []
-    done = {(row["data"], row["family"], row["seed"]) for row in rows}
-    names = [own for own in DATA if arguments.only in own]
-    for case in product(names, FAMILIES, range(arguments.splits)):
-        if case in done:
-            continue
-        rows.append(measured(*case))
-        print(page(rows[-1:], 1).splitlines()[-1], flush=True)
-        if arguments.rows:
-            arguments.rows.write_text(json.dumps(rows), encoding="utf-8")
+    rows = collect(arguments, FAMILIES, measured, lambda row: page([row], 1).splitlines()[-1])
     text = page(rows, arguments.splits)
     print(text)
     if arguments.write:

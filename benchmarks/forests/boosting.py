@@ -9,18 +9,18 @@ import os
 
 os.environ["OMP_NUM_THREADS"] = "1"
 
-import argparse
 import warnings
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from lightgbm import LGBMRegressor
 from sklearn.ensemble import GradientBoostingRegressor, HistGradientBoostingRegressor
-from sklearn.metrics import mean_pinball_loss
 
-from benchmarks.forests.__main__ import COST, LEVELS, cost
+from benchmarks.forests.__main__ import COST, LEVELS, cost, scores
 from benchmarks.forests.data import DATA, split
+from benchmarks.forests.rows import collect, options
 from benchmarks.machine import describe
 from benchmarks.shards.report import write_block
 from benchmarks.tables import table
@@ -45,46 +45,47 @@ FAMILIES: dict[str, tuple[Any, Any]] = {
 }
 
 
-def measured(family: str, name: str, seed: int) -> np.ndarray:
+def measured(name: str, family: str, seed: int) -> dict[str, Any]:
     """Return coverage, pinball loss and cost, of ours and of the peer, of one split."""
     (X, y), (X_test, y_test) = split(name, seed)
     model, peer = FAMILIES[family]
-    found = []
-    for ours in (True, False):
+    found: dict[str, Any] = {"data": name, "family": family, "seed": seed}
+    for tool in ("ours", "peer"):
         predicted = []
         for level in (*LEVELS, COST / (1 + COST)):
-            if ours:
+            if tool == "ours":
                 loss = QuantileLoss(level)
                 fitted = OrtGradientOptimizer(model(), learning_loss=loss, random_state=seed)
             else:
                 fitted = peer(level).set_params(random_state=seed)
             predicted.append(fitted.fit(X, y).predict(X_test))
         low, high, costly = predicted
-        found.append(np.mean((low <= y_test) & (y_test <= high)))
-        pairs = zip(LEVELS, (low, high), strict=True)
-        found.append(sum(mean_pinball_loss(y_test, own, alpha=level) for level, own in pairs))
-        found.append(cost(y_test, costly))
-    return np.array(found)
+        found |= {**scores(tool, y_test, low, high), f"{tool} cost": cost(y_test, costly)}
+    return found
+
+
+def line(rows: list[dict[str, Any]]) -> list[str]:
+    """Return a line of the table: means over splits of one data set."""
+    mean = {key: np.mean([row[key] for row in rows]) for key in rows[0] if key not in ("data", "family")}
+    ratios = [f"{mean[f'ours {key}'] / mean[f'peer {key}']:.2f}" for key in ("loss", "cost")]
+    coverages = [f"{mean[f'{tool} coverage']:.2f}" for tool in ("ours", "peer")]
+    return [rows[0]["family"], rows[0]["data"], *coverages, *ratios]
 
 
 def main() -> None:
     """Print the table, or write it to the page."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--splits", type=int, default=2)
-    parser.add_argument("--write", action="store_true")
-    options = parser.parse_args()
+    arguments = options(__doc__)
     warnings.simplefilter("ignore")
-    rows = []
-    for family in FAMILIES:
-        for name in DATA:
-            results = [measured(family, name, seed) for seed in range(options.splits)]
-            own, loss, costs, other, peer_loss, peer_costs = np.mean(results, axis=0)
-            ratios = f"{loss / peer_loss:.2f}", f"{costs / peer_costs:.2f}"
-            rows.append([family, name, f"{own:.2f}", f"{other:.2f}", *ratios])
-            print(rows[-1], flush=True)
+    rows = collect(arguments, FAMILIES, measured, lambda row: str(line([row])))
+    cases = [
+        [row for row in rows if (row["family"], row["data"]) == case] for case in product(FAMILIES, DATA)
+    ]
     head = ["estimator", "data", "coverage", "of the peer", "pinball loss / peer", "cost / peer"]
-    text = f"{options.splits} splits of each data set. {describe()}\n\n{table(head, rows)}"
-    if options.write:
+    text = (
+        f"{arguments.splits} splits of each data set. {describe()}\n\n"
+        f"{table(head, [line(case) for case in cases if case])}"
+    )
+    if arguments.write:
         write_block(PAGE, "boosting", f"\n{text}")
     else:
         print(text)
