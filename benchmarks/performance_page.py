@@ -23,7 +23,7 @@ file](performance.csv) has all times, and the spread of rounds.
 """
 
 CHOICE = """\
-## Where it is the right choice
+## When to choose ortlearn
 
 For small and middle networks on a CPU, linear models in batches of hundreds of samples, further training of
 fitted forests, and searches. A compiled training loop of JAX is as fast or faster, but takes longer to start;
@@ -39,7 +39,7 @@ of a long fit minus that of a fit of one epoch, divided by the number of additio
 shuffling and selecting samples, but not conversion and compilation. Times and ratios are medians over the
 rounds; "-" is noise above the time, or no such model.
 
-- torch uses `index_select` and its fused optimizer, without a DataLoader. Only torch and skorch import it.
+- torch uses `index_select` and its fused optimizer, without a DataLoader. Other contenders do not load it.
 - skorch runs with its defaults, but without validation and printing.
 - JAX runs an epoch as one jitted `lax.scan` over sample indices; weights are donated.
 - SGDRegressor and SGDClassifier update after every sample: their time is that of one batch of samples.

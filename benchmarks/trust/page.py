@@ -189,11 +189,11 @@ splits. After a drift, half of the features have moved and the labels depend on 
 way.
 
 *Worse for sure* counts cases whose 95 % interval lies below -0.02. *Repeated* is the mean gain in one split
-of cases that lose more than 0.01 in the mean of their others: near zero, the losses are chance. *Slow* fits
+of cases that lose over 0.01 in the mean of their other splits: near zero, losses are chance. *Slow* fits
 take more processor time than five own fits and than one second. Gains are limited to -1 and 1.
 
 The defaults were chosen with {chosen}, in other splits. Of the others
-({others}), friedman2 and noisy were looked at for
+({others}), friedman2 and noisy decided
 single questions.
 
 ### All data sets
@@ -215,7 +215,7 @@ The {most} lowest of {n_worst} means below -0.02 from fresh weights, and below -
 
 ## Slow cases and errors
 
-Of the newest splits; other work ran beside them: times are too long. The {most} slowest of {n_slow} cases:
+Times of the newest splits, with two processes on two cores. The {most} slowest of {n_slow} cases:
 
 | case | start | median seconds | at most |
 |---|---|---:|---:|

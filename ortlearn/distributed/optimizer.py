@@ -24,7 +24,7 @@ _DOC = """Train a scikit-learn model or an ONNX graph by gradient on a Dask clus
     again. With a learning rate given by name, training on one shard equals
     :class:`~ortlearn.OrtGradientOptimizer`, bit for bit.
 
-    Solvers (``learning_rate="LBFGS"``, which ``"auto"`` selects for linear models of up to 10,000 samples)
+    Solvers (``learning_rate="LBFGS"``, which ``"auto"`` selects for linear models and few samples)
     and full batches (``batch_size`` at least the number of samples) are exact: objective and gradient are
     summed over the shards, and the result equals training on one machine up to rounding. A solver needs one
     round per evaluation.
