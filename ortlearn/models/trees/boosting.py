@@ -177,7 +177,10 @@ def _starts_from_constants(model: Any) -> bool:
 def _first_scores(op: ModelWriter, model: Any, x: str) -> str:
     """Append the initial scores."""
     if not _starts_from_constants(model):
+        before = set(op.parameters)
         scores = op.write(model.init_, x, at="init_")
+        for name in op.parameters.keys() - before:  # trees correct the fitted values, and no others
+            op.parameters[name] = replace(op.parameters[name], drawn=False)
         return _raw_scores(op, model, scores) if is_classifier(model) else scores.predicted
     options: Any = {"role": "intercept", "name": FIRST}
     if is_classifier(model):
