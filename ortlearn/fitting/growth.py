@@ -93,7 +93,7 @@ class Growth:
         try:
             part = with_few_members(part) if to_compare else part
             model = fit_clone(part, X, y, sample_weight=samples.sample_weight, random_state=random_state)
-        except ValueError:  # too few samples for its parameters
+        except (ValueError, IndexError):  # too few samples for its parameters, or all are equal
             return None
         return model if known is None or np.array_equal(model.classes_, known) else None
 

@@ -23,6 +23,7 @@ from .estimator_checks import last_step, target_tags
 
 BLOCK = 2**16  # number of samples to search for classes at a time
 FEW_SAMPLES = 200  # number of samples for fits that determine shapes only
+LITTLE = 1e-6  # weight of a sample that gives a class to a fit, relative to the mean of others
 
 
 def is_fitted(estimator: BaseEstimator) -> bool:
@@ -99,7 +100,7 @@ def fit_clone(
 
     The fit gets sample weights if it supports them. With ``shapes_only``, a single iteration is sufficient.
     ``random_state`` draws the seeds of parameters ``random_state=None``. The first sample is repeated for
-    ``classes`` that y lacks. The fit runs in the context that ``within`` returns for the last step, y and the
+    ``classes`` that y lacks, with little weight if the fit takes weights. The fit runs in the context that ``within`` returns for the last step, y and the
     weights.
     """
     last = final_step(estimator)
@@ -231,6 +232,7 @@ def _missing_labels(y: np.ndarray, classes: Any) -> np.ndarray:
 
 
 def _with_all_classes(X: Any, y: Any, sample_weight: np.ndarray | None, classes: Any) -> Any:
+    """Return samples with the first one again, of little weight, for each class that y lacks."""
     if np.ndim(y) == 2 and np.shape(y)[1] > 1:
         missing = _missing_labels(np.asarray(y), classes)
     else:
@@ -238,8 +240,9 @@ def _with_all_classes(X: Any, y: Any, sample_weight: np.ndarray | None, classes:
     repeated = np.zeros(len(missing), dtype=int)
     X = _safe_indexing(X, np.concatenate([np.arange(len(y)), repeated]))
     y = np.concatenate([np.asarray(y), missing])
-    if sample_weight is not None:
-        sample_weight = np.concatenate([sample_weight, np.ones(len(missing))])
+    if len(missing):
+        known = np.ones(len(y) - len(missing)) if sample_weight is None else sample_weight
+        sample_weight = np.concatenate([known, np.full(len(missing), LITTLE * np.mean(known))])
     return X, y, sample_weight
 
 

@@ -4,10 +4,16 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.compose import TransformedTargetRegressor
-from sklearn.datasets import load_breast_cancer, load_diabetes
-from sklearn.ensemble import GradientBoostingClassifier, GradientBoostingRegressor
+from sklearn.datasets import load_breast_cancer, load_diabetes, make_classification
+from sklearn.ensemble import (
+    GradientBoostingClassifier,
+    GradientBoostingRegressor,
+    HistGradientBoostingClassifier,
+    RandomForestClassifier,
+)
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.preprocessing import StandardScaler
+from sklearn.tree import DecisionTreeClassifier
 
 from ortlearn import OrtGradientOptimizer
 
@@ -32,3 +38,21 @@ def test_boosting_keeps_the_fitted_model_that_its_trees_correct(model, samples):
     own, fitted = clone(model).fit(X[:300], y[:300]), OrtGradientOptimizer(model, random_state=0)
     fitted.fit(X[:300], y[:300])
     assert fitted.score(X[300:], y[300:]) > own.score(X[300:], y[300:]) - 0.01
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        DecisionTreeClassifier(random_state=0),
+        RandomForestClassifier(5, bootstrap=False, random_state=0),
+        GradientBoostingClassifier(n_estimators=10, random_state=0),
+        HistGradientBoostingClassifier(max_iter=10),
+    ],
+)
+@pytest.mark.parametrize("by_parts", [False, True])
+def test_classes_without_samples_are_not_learnt_from_other_samples(model, by_parts):
+    X, y = make_classification(200, 5, n_informative=4, n_redundant=0, random_state=6)
+    trainer, options = OrtGradientOptimizer(model, random_state=0), {"classes": [0, 1, 2]}
+    by_parts = by_parts and not isinstance(model, DecisionTreeClassifier)  # which has no partial_fit
+    trainer.partial_fit(X, y + 1, **options) if by_parts else trainer.fit(X, y + 1, **options)
+    assert trainer.predict_proba(X)[:, 0].max() < 0.01
