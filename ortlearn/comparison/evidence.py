@@ -8,6 +8,7 @@ from itertools import islice
 from typing import Any
 
 import numpy as np
+from scipy.special import stdtrit
 from sklearn.exceptions import ConvergenceWarning
 
 from ..quiet import quiet
@@ -22,6 +23,10 @@ SLACK = 0.25
 HOPELESS = 3.0
 #: Weight of the uniform distribution that is mixed into probabilities to compare classifiers.
 CHANCE = 0.05
+#: Fewer effective samples than the first number require an improvement by the second quantile of Student's t:
+#: one of them often decides on their mean, and the best of several candidates profits from it.
+FEW, CERTAIN = 30, 0.999
+TINY = np.finfo(np.float64).tiny
 
 
 def bounded(losses: np.ndarray) -> np.ndarray:
@@ -53,6 +58,8 @@ def best_of(
     whose loss exceeds the lowest one by less than a fraction of the standard error (a variant of the
     one-standard-error rule: Breiman, L. et al., "Classification and regression trees", 1984, section 3.4.3).
     """
+    if not weights.any():
+        return None
     weights = weights / weights.sum()
     with np.errstate(invalid="ignore"):  # infinite losses of both, or of samples without weight
         gains = losses[0] - losses[1:]
@@ -156,7 +163,8 @@ def _round(
         with np.errstate(invalid="ignore"):
             means, most = whole @ of_samples, np.concatenate(of_start) @ of_samples
         table[means > max(means[0], most)] = np.inf
-    evidence = candidates[0].requires(setting)
+    share = min(candidates[0].n_parts or len(scores), len(scores)) / len(scores)
+    evidence = _of_few(candidates[0].requires(setting), of_samples, share)
     if not isinstance(kept, KeptStart):  # evidence protects the start, which is known to be worse
         evidence = min(evidence, candidates[0].later)
     best = best_of(table, of_samples, [candidate.family for candidate in candidates], evidence)
@@ -165,6 +173,17 @@ def _round(
     with np.errstate(invalid="ignore"):  # infinite losses of samples without weight
         means = table @ (of_samples / of_samples.sum())
     return Choice(chosen, means), [rows[number] for rows in tried] if number else list(scores)
+
+
+def _of_few(evidence: float, weights: np.ndarray, share: float) -> float:
+    """Return the standard errors that an improvement requires, more if there are few samples.
+
+    ``weights`` are those of a share of the samples.
+    """
+    n_effective = weights.sum() ** 2 / max(float(weights @ weights), TINY)
+    if evidence <= 0 or n_effective >= FEW * share:
+        return evidence
+    return max(evidence, float(stdtrit(max(n_effective - 1, 1.0), CERTAIN)))
 
 
 def _left(losses: np.ndarray, weights: np.ndarray) -> np.ndarray:

@@ -7,12 +7,14 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
+from scipy.sparse import issparse
 
+from ..data.columns import Columns
 from ..data.samples import Data
 
 __all__ = [
     *("MANY_SAMPLES", "Losses", "Measure", "Part", "State", "Weights"),
-    *("folds", "misclassified", "weights_of"),
+    *("folds", "folds_without_copies", "misclassified", "weights_of"),
 ]
 
 #: Number of cross-validation folds; with more samples than the second number, that many are drawn, and only
@@ -129,3 +131,46 @@ def folds(
     kind = StratifiedKFold if by_class else KFold
     parts = kind(n_folds, shuffle=True, random_state=random_state)
     yield from parts.split(np.zeros((n_samples, 1)), labels if by_class else None)
+
+
+def folds_without_copies(
+    labels: np.ndarray | None, data: Data, random_state: np.random.RandomState
+) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Return :func:`folds` in which no held-out sample is repeated, there or among those to train on.
+
+    The list is empty if all samples are equal.
+    """
+    found = list(folds(labels, len(data), random_state))
+    samples = np.sort(np.concatenate(found[0]))
+    numbers = _numbers_of_copies(data.take(samples))
+    if numbers is None:
+        return found
+    _, first = np.unique(numbers, return_index=True)
+    if len(first) < 2:
+        return []
+    own = None if labels is None else labels[samples[first]]
+    parts = folds(own, len(first), random_state)
+    return [(samples[np.isin(numbers, kept)], samples[first[left_out]]) for kept, left_out in parts]
+
+
+def _numbers_of_copies(data: Data) -> np.ndarray | None:
+    """Return numbers of the samples, equal for copies; None if there are none.
+
+    Samples with the same features and labels are copies, unless they have few categories: in one column at
+    least, most different samples must differ.
+    """
+    arrays = [*(data.X.arrays.values() if isinstance(data.X, Columns) else [data.X]), data.y]
+    if any(map(issparse, arrays)):
+        return None
+    columns = np.column_stack([_numeric(array).reshape(len(data), -1) for array in arrays]) + 0.0  # not -0.0
+    different, numbers = np.unique(columns, axis=0, return_inverse=True)
+    if len(different) == len(columns):
+        return None
+    is_continuous = any(2 * len(np.unique(column)) > len(different) for column in different.T)
+    return numbers.ravel() if is_continuous else None
+
+
+def _numeric(array: np.ndarray) -> np.ndarray:
+    """Return an array, or the numbers of its texts."""
+    is_numeric = array.dtype.kind in "biuf"
+    return array if is_numeric else np.unique(array.astype(str), return_inverse=True)[1]

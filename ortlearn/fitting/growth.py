@@ -100,7 +100,10 @@ class Growth:
     def new_scores(self, samples: Samples, others: Samples) -> tuple[np.ndarray | None, Any]:
         """Return scores and errors of other samples by a model fitted on samples; None if the fit fails."""
         new = self.fitted(samples, to_compare=True)
-        scores = None if new is None else self.scores_of(new, others)
+        try:
+            scores = None if new is None else self.scores_of(new, others)
+        except ValueError:  # fewer samples than neighbours
+            scores = None
         return scores, None if scores is None else self.errors_of(new, others)
 
     def scores_of(self, part: Any, samples: Samples) -> Any:

@@ -23,7 +23,7 @@ from ..comparison.candidates import (
     ShiftedPull,
 )
 from ..comparison.evidence import choose
-from ..comparison.measures import Measure, Part, Weights, folds, misclassified
+from ..comparison.measures import Measure, Part, Weights, folds_without_copies, misclassified, weights_of
 from ..data.samples import Data
 from ..inference.running import LiveInference
 from ..inference.score_runner import ScoreRunner
@@ -60,6 +60,8 @@ ITERATIONS = 20
 PRECISION = 1e-5
 #: Estimates of leaves: a shift of all values, quantiles of residuals, and quantiles of labels.
 ESTIMATES = ((1.0, 1.0), (1.0, 0.5), (1.0, 0.0), (0.5, 0.0), (0.0, 0.0))
+#: Number of samples with weight below which a comparison has no evidence.
+FEWEST_SAMPLES = 5
 #: The one that is used without a comparison.
 ESTIMATE = LeafEstimate(1.0, 0.5)
 
@@ -80,7 +82,8 @@ class WarmStart:
     ) -> Candidate | None:
         """Return the candidate if none are compared."""
         if self.candidate is None and validation is None:
-            if len(start.data) < 2 or _contains_training_samples(configuration, start):
+            n_samples = np.count_nonzero(weights_of(start.data))
+            if n_samples < FEWEST_SAMPLES or _contains_training_samples(configuration, start):
                 return KeptStart()
         return self.candidate
 
@@ -96,7 +99,9 @@ class WarmStart:
         step, data, prepare = prepared
         classes, numbers, given = start.problem.encoder.class_indices(data.y), [], None
         if validation is None:
-            numbers = list(folds(classes, len(data), self.random_state))
+            numbers = folds_without_copies(classes, start.data, self.random_state)
+            if not numbers:
+                return KeptStart()
         else:
             given = Part(prepare(validation.data), validation.samples)
         runner = ScoreRunner(step.task, configuration.runtime)

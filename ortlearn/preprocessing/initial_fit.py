@@ -100,8 +100,8 @@ def fit_clone(
 
     The fit gets sample weights if it supports them. With ``shapes_only``, a single iteration is sufficient.
     ``random_state`` draws the seeds of parameters ``random_state=None``. The first sample is repeated for
-    ``classes`` that y lacks, with little weight if the fit takes weights. The fit runs in the context that ``within`` returns for the last step, y and the
-    weights.
+    ``classes`` that y lacks, with little weight if the fit takes weights. The fit runs in the context that
+    ``within`` returns for the last step, y and the weights.
     """
     last = final_step(estimator)
     if y is None and any(get_tags(part).target_tags.required for part in (estimator, last)):

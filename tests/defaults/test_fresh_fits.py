@@ -1,6 +1,5 @@
 """Default fits from fresh weights are as good as scikit-learn's, also where parts depend on each other."""
 
-import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.compose import TransformedTargetRegressor
