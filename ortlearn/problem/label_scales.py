@@ -13,6 +13,9 @@ __all__ = ["label_moments", "score_moments", "warn_of_scales"]
 #: Ratio of the scales of two outputs up to which a network learns both: R2 of the smaller one was 0.98 for
 #: ratios up to 30, 0.74 for 100, and below 0 for 10,000.
 LARGEST_RATIO = 50
+#: The same for linear models, whose solver rounds the sum of the errors: predictions of the smaller output
+#: differed by up to 0.01 of their standard deviation for this ratio, and by 0.2 for ten times it.
+LARGEST_RATIO_OF_LINEAR = 1_000
 SCALES = (
     "y[:, {}] has a standard deviation of {:.3g}, y[:, {}] of {:.3g}: training minimises the sum of their "
     "errors, and hardly learns the smaller one. Standardise them: "
@@ -21,15 +24,16 @@ SCALES = (
 
 
 def warn_of_scales(problem: Problem, data: Data) -> None:
-    """Warn of outputs whose errors hardly count in the sum that a network minimises."""
+    """Warn of outputs whose errors hardly count in the sum that a training minimises."""
     trainable, y = problem.trainable, data.y
     layers = [name for name in trainable.trained if trainable.parameters[name].role == "weight"]
-    if len(layers) < 2 or not (problem.flexible and problem.link_of_labels == "identity") or y.ndim != 2:
+    if not layers or problem.link_of_labels != "identity" or y.ndim != 2:
         return
+    most = LARGEST_RATIO if problem.flexible and len(layers) > 1 else LARGEST_RATIO_OF_LINEAR
     spread = y.std(axis=0, dtype=np.float64)
     differs = spread > 1e-6 * np.abs(y).max(axis=0)  # others are constant but for rounding
     low, high = np.argmin(np.where(differs, spread, np.inf)), np.argmax(spread)
-    if differs[low] and spread[high] > LARGEST_RATIO * spread[low]:
+    if differs[low] and spread[high] > most * spread[low]:
         warn_user(SCALES.format(low, spread[low], high, spread[high]), ObjectiveWarning)
 
 

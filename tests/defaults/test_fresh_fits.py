@@ -1,5 +1,8 @@
 """Default fits from fresh weights are as good as scikit-learn's, also where parts depend on each other."""
 
+import warnings
+
+import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.compose import TransformedTargetRegressor
@@ -55,3 +58,17 @@ def test_classes_without_samples_are_not_learnt_from_other_samples(model, by_par
     by_parts = by_parts and not isinstance(model, DecisionTreeClassifier)  # which has no partial_fit
     trainer.partial_fit(X, y + 1, **options) if by_parts else trainer.fit(X, y + 1, **options)
     assert trainer.predict_proba(X)[:, 0].max() < 0.01
+
+
+@pytest.mark.parametrize("scale", [1e2, 1e7])
+def test_outputs_of_different_scales(scale):
+    X, y = DIABETES
+    Y = np.column_stack([scale * y, 100 * X[:, 2] + y / 10])
+    expected = LinearRegression().fit(X, Y).predict(X)
+    trainer = OrtGradientOptimizer(LinearRegression(), random_state=0)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        trainer.fit(X, Y)
+    is_near = np.abs(trainer.predict(X) - expected)[:, 1].max() < 0.01 * expected[:, 1].std()
+    assert is_near or any("Standardise them" in str(own.message) for own in caught)
+    assert is_near == (scale < 1e3)
