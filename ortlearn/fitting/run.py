@@ -72,16 +72,15 @@ def train(
     step, data, prepare = prepared = new_step(configuration, start)
     if warm is not None and candidate is None:
         candidate = warm.chosen(configuration, start, prepared, settings, validation)
-    estimates = None
-    if candidate is None and not configuration.warm_start:
+    estimates, is_solver = None, step.task.update.learning_rate.full_batch
+    if candidate is None and not configuration.warm_start and not start.state.n_seen:
         estimates = leaf_estimates(configuration, start, step.task, data)
-    if estimates is not None and configuration.updates.learning_rate is not None:
+    if estimates is not None and (configuration.updates.learning_rate is not None or not is_solver):
         weights = estimates.estimated(data, ESTIMATE.base, ESTIMATE.pooled)
         start, estimates = replace(start, state=start.state.with_weights(weights)), None
     fingerprint = None if fingerprint_of is None else fingerprint_of(candidate)
     kept = None if start.samples.is_remote else step
     unfinished = partial(model_after, configuration, start, kept, fingerprint=fingerprint)
-    is_solver = step.task.update.learning_rate.full_batch
     state = resumed or (start.state if is_solver else _initial_state(start, step))
     observer = None
     if task is not None:

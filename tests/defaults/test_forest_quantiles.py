@@ -86,3 +86,21 @@ def test_a_tree_has_seen_the_copies_of_its_samples():
         for own in (copied[:100], copied)
     )
     assert thrice < 1.2 * once
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize(
+    "options", [{"clip_norm": 1.0}, {"average": True}, {"learning_rate": "Adam"}, {"by_parts": True}], ids=str
+)
+def test_updates_begin_with_quantiles_of_unseen_samples(options):
+    X, y = make_friedman1(1000, n_features=5, noise=1, random_state=2)
+    by_parts, predicted = options.get("by_parts", False), []
+    options = {} if by_parts else {"max_iter": 10, **options}
+    for level in (0.05, 0.95):
+        forest = RandomForestRegressor(20, random_state=0)
+        trainer = OrtGradientOptimizer(forest, learning_loss=QuantileLoss(level), random_state=0, **options)
+        trainer.partial_fit(X[:400], y[:400]) if by_parts else trainer.fit(X[:400], y[:400])
+        if by_parts:
+            trainer.partial_fit(X[400:600], y[400:600])
+        predicted.append(trainer.predict(X[600:]))
+    assert 0.84 < np.mean((predicted[0] <= y[600:]) & (y[600:] <= predicted[1])) < 0.98
