@@ -12,8 +12,9 @@ from sklearn.utils import get_tags
 
 from ..comparison.candidates import Candidate, Finished, KeptStart, Pull
 from ..comparison.measures import weights_of
-from ..exceptions import warn_user
+from ..exceptions import ObjectiveWarning, warn_user
 from ..models import fitted_part
+from ..models.capabilities import BoostedStages, GrowingEnsemble, capability_of
 from ..onnx_files.loading import is_onnx_source
 from ..preprocessing.initial_fit import is_fitted
 from ..problem.boosted_stages import is_grown
@@ -40,6 +41,11 @@ __all__ = ["Beginning", "Call", "Given", "InMemory", "named_classes"]
 FEWEST_SAMPLES = 20
 #: Reason why a model is kept.
 SEEN = "the model was fitted on these samples, or predicts them as well as a fit on them"
+#: Warning of trees that ``partial_fit`` does not grow.
+SPLITS = (
+    "partial_fit trains the leaves of {} only: the splits stay those of the first samples. Forests and "
+    "boosting of scikit-learn grow with their own loss; fit others again on a window of the last samples."
+)
 #: Warning of a named learning rate.
 REPRODUCED = (
     "The model was fitted to these samples and reproduces their labels, whose noise this training fits, too. "
@@ -209,6 +215,7 @@ class InMemory(Given):
         expected = named_classes(own.configuration, own.classes, self.samples.y)
         growth = Growth.of(own.configuration, start, self.samples, expected, of_stream=True)
         if growth is None:
+            _warn_of_splits(start.problem)
             return None
         return TreeStream(own.configuration, start, self.samples, own.last, growth)
 
@@ -291,3 +298,12 @@ def _check_grows(problem: Problem) -> None:
         "window of the last samples, or use a forest or boosting of scikit-learn, whose trees partial_fit "
         "replaces. To train the values of the leaves only, use fit with warm_start=True."
     )
+
+
+def _warn_of_splits(problem: Problem) -> None:
+    """Warn of ensembles of trees whose splits do not change in ``partial_fit``."""
+    part = None if problem.source is None else fitted_part(problem.source)
+    is_ensemble = any(capability_of(part, kind) is not None for kind in (GrowingEnsemble, BoostedStages))
+    known = problem.trainable
+    if is_ensemble and any(known.parameters[name].role == "table" for name in known.trained):
+        warn_user(SPLITS.format(type(part).__name__), ObjectiveWarning, once=True)

@@ -17,12 +17,14 @@ from sklearn.ensemble import (
     RandomForestRegressor,
 )
 from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 from ortlearn import OrtGradientOptimizer
+from ortlearn.exceptions import ObjectiveWarning
 from ortlearn.models.capabilities import GrowingEnsemble, capability_of
 
 RNG = np.random.RandomState(0)
@@ -282,3 +284,16 @@ def test_trees_are_compared_with_leaves_that_were_trained_before(model):
         trainer.partial_fit(X[first : first + 100], labels[first : first + 100])
         scores.append(trainer.score(X[2000:], labels[2000:]))
     assert min(np.diff(scores)) > -0.001
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        RandomForestClassifier(3, random_state=0),
+        GradientBoostingClassifier(n_estimators=5, init=LogisticRegression(), random_state=0),
+    ],
+)
+def test_splits_that_stay_are_told(model):
+    X, y = make_classification(100, random_state=0)
+    with pytest.warns(ObjectiveWarning, match="the splits stay those of the first samples"):
+        OrtGradientOptimizer(model, random_state=0).partial_fit(X, y)
