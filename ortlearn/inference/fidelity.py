@@ -23,6 +23,8 @@ __all__ = ["TOLERANCE", "differences", "faithful"]
 
 #: Largest difference that is attributed to rounding.
 TOLERANCE = 1e-3
+#: Largest difference in float64, relative to that in float32, with which float64 is used.
+NEARER = 0.1
 #: Number of samples that are compared.
 SAMPLES = 64
 #: Fraction of samples whose classes may differ at a boundary.
@@ -44,6 +46,7 @@ class Fault(NamedTuple):
     reason: str
     advice: str
     category: type[FidelityWarning]
+    size: float = np.inf  # largest difference
 
 
 def faithful(
@@ -61,9 +64,10 @@ def faithful(
     faults = _faults(problem, samples, inputs, runtime)
     if faults and may_widen and problem.dtype == np.float32:
         wide, others = _in_float64(configuration, problem, samples, features)
-        if not _faults(wide, samples, others, runtime):
+        remaining = _faults(wide, samples, others, runtime)
+        if max((own.size for own in remaining), default=0.0) < NEARER * max(own.size for own in faults):
             warn_user(f"{faults[0].reason} {WIDENED}", PrecisionWarning)
-            return wide, others
+            problem, inputs, faults = wide, others, remaining
     for fault in faults:
         warn_user(f"{fault.reason} {fault.advice}", fault.category)
     return problem, inputs
@@ -118,7 +122,9 @@ def differences(
         apart = labels if np.mean(labels) > TIES else apart
     if np.max(apart) <= TOLERANCE:
         return []
-    return [Fault(_message(estimator, method, apart, chosen[int(np.argmax(apart))]), ADVICE, FidelityWarning)]
+    largest = int(np.argmax(apart))
+    text = _message(estimator, method, apart, chosen[largest])
+    return [Fault(text, ADVICE, FidelityWarning, float(apart[largest]))]
 
 
 def _is_tied(values: Any) -> bool:

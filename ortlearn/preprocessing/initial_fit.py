@@ -204,7 +204,9 @@ def _few_samples(X: Any, y: Any, by_class: bool) -> Any:
     y = y if issparse(y) else np.asarray(y)
     chosen = np.arange(FEW_SAMPLES)
     if by_class and y.ndim == 1:
-        chosen = np.union1d(chosen, _first_of_each_class(y))
+        first = _first_of_each_class(y)
+        chosen = np.union1d(chosen, first)
+        chosen = np.resize(chosen, max(len(chosen), 2 * len(first) + 1))  # scikit-learn warns of fewer
     return _safe_indexing(X, chosen), y[chosen]
 
 

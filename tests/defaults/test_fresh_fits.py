@@ -13,6 +13,7 @@ from sklearn.ensemble import (
     HistGradientBoostingClassifier,
     RandomForestClassifier,
 )
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
@@ -72,3 +73,12 @@ def test_outputs_of_different_scales(scale):
     is_near = np.abs(trainer.predict(X) - expected)[:, 1].max() < 0.01 * expected[:, 1].std()
     assert is_near or any("Standardise them" in str(own.message) for own in caught)
     assert is_near == (scale < 1e3)
+
+
+def test_many_classes_are_no_warning():
+    rng = np.random.default_rng(0)
+    y = np.repeat(np.arange(200), 10)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        OrtGradientOptimizer(LogisticRegression(), max_iter=3).fit(rng.normal(size=(2000, 8)), y)
