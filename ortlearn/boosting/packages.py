@@ -16,6 +16,8 @@ __all__ = ["grows_catboost", "grows_lightgbm", "grows_xgboost", "shift_catboost"
 
 #: Parameters of LightGBM with which samples too few for a split get constants, as with its own losses.
 OF_FEW_SAMPLES = {"feature_pre_filter": False}
+#: Names of the monotonic constraints of LightGBM.
+MONOTONIC = ("monotone_constraints", "monotone_constraint", "monotonic_cst", "mc")
 #: Other names of the loss and the learning rate of CatBoost, which must not be given twice.
 SYNONYMS = ("objective", "eta")
 #: Parameters of CatBoost for custom losses, unless they are given.
@@ -75,7 +77,8 @@ class _Leaves(_Function):
 def grows_lightgbm(model: Any, objective: StageObjective) -> Iterator[None]:
     """Make the next fit of an estimator of LightGBM grow trees on an objective."""
     given, fit, baseline = model.get_params(), model.fit, objective.baseline
-    plain = model.boosting_type == "gbdt" and not given.get("monotone_constraints")
+    is_free = all(given.get(name) is None for name in MONOTONIC)
+    plain = model.boosting_type == "gbdt" and is_free
 
     def searching(X: Any, y: Any, sample_weight: Any = None, **options: Any) -> Any:
         leaves = _Leaves(objective, baseline, X, y, sample_weight)

@@ -171,3 +171,14 @@ def test_a_log_link_and_constraints_hold():
     steps = np.repeat(X[:20], 50, axis=0)
     steps[:, 3] = np.tile(np.linspace(0, 1, 50), 20)
     assert (np.diff(found.predict(steps).reshape(20, 50), axis=1) <= 1e-5).all()
+
+
+@pytest.mark.parametrize("name", ["monotone_constraints", "monotone_constraint", "monotonic_cst", "mc"])
+def test_constraints_hold_under_each_of_their_names(name):
+    random = np.random.RandomState(7)
+    samples = random.uniform(-2, 2, (500, 2))
+    y = np.exp(samples[:, 0]) * (1 + 0.5 * random.standard_normal(500))
+    steps = np.column_stack([np.linspace(-2, 2, 401), np.zeros(401)])
+    model = LGBMRegressor(**{name: np.array([1, 0])}, n_estimators=30, verbose=-1, n_jobs=1, random_state=0)
+    trained = OrtGradientOptimizer(model, learning_loss=losses.QuantileLoss(0.9), random_state=0)
+    assert np.diff(trained.fit(samples, y).predict(steps)).min() >= 0
