@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -11,7 +12,8 @@ from sklearn.base import is_classifier
 
 from .stages import StageObjective
 
-__all__ = ["grows_catboost", "grows_lightgbm", "grows_xgboost", "shift_catboost", "shift_lightgbm"]
+__all__ = ["averages", "averages_lightgbm", "grows_catboost", "grows_lightgbm"]
+__all__ += ["grows_xgboost", "shift_catboost", "shift_lightgbm"]
 
 
 #: Parameters of LightGBM with which samples too few for a split get constants, as with its own losses.
@@ -74,6 +76,57 @@ class _Leaves(_Function):
 
 
 @contextmanager
+def averages(
+    model: Any, objective: StageObjective, own: str, set_leaves: Callable[[Any, Any, Any], None]
+) -> Iterator[None]:
+    """Make the next fit of a random forest grow its trees on the squared error, with leaves of lowest loss.
+
+    Trees that take one step from the same constant would hardly leave it. ``own`` is the name of the squared
+    error; ``set_leaves`` takes the model, X and a function from the leaves of a tree to their values.
+    """
+    given, fit = model.objective, model.fit
+
+    def fitted(X: Any, y: Any, sample_weight: Any = None, **options: Any) -> Any:
+        fit(X, y, sample_weight=sample_weight, **options)
+        labels, weights = np.asarray(y, float), np.ones(len(y)) if sample_weight is None else sample_weight
+        scores = np.tile(objective.baseline, (len(labels), 1))
+
+        def values(leaves: np.ndarray) -> np.ndarray:
+            found = objective.leaf_values(labels, scores, np.asarray(weights), leaves.astype(np.int64))
+            return found + objective.baseline
+
+        set_leaves(model, X, values)
+        return model
+
+    model.objective, model.fit = own, fitted
+    try:
+        yield
+    finally:
+        del model.fit
+        model.objective = given
+
+
+@contextmanager
+def averages_lightgbm(model: Any, objective: StageObjective) -> Iterator[None]:
+    """Make the next fit of a random forest of LightGBM, which takes no custom objective, lower a loss."""
+    given = model.get_params()
+    if any(given.get(name) is not None for name in MONOTONIC):
+        raise ValueError(
+            f"{type(model).__name__}(boosting_type='rf') with monotonic constraints takes no loss but its "
+            "own: use boosting_type='gbdt'."
+        )
+
+    def set_leaves(model: Any, X: Any, values: Callable[[np.ndarray], np.ndarray]) -> None:
+        for tree, leaves in enumerate(model.booster_.predict(X, pred_leaf=True).T):
+            for leaf, value in enumerate(values(leaves)):
+                model.booster_.set_leaf_output(tree, leaf, value)
+
+    with averages(model, objective, "regression", set_leaves):
+        yield
+    _name_objective(model, "poisson" if objective.loss.link == "log" else "regression")
+
+
+@contextmanager
 def grows_lightgbm(model: Any, objective: StageObjective) -> Iterator[None]:
     """Make the next fit of an estimator of LightGBM grow trees on an objective."""
     given, fit, baseline = model.get_params(), model.fit, objective.baseline
@@ -98,20 +151,28 @@ def grows_lightgbm(model: Any, objective: StageObjective) -> Iterator[None]:
             del model._other_params[name]
         model.set_params(objective=given["objective"])
     shift_lightgbm(model, baseline)
-    booster, n_scores = model.booster_, len(baseline)
+    n_scores = len(baseline)
     name = "poisson" if objective.loss.link == "log" else "regression"
     if is_classifier(model):
         name = "binary sigmoid:1" if n_scores == 1 else f"multiclass num_class:{n_scores}"
-    head, separator, rest = booster.model_to_string().partition("feature_names=")
-    model._Booster = type(booster)(model_str=f"{head}objective={name}\n{separator}{rest}")
+    _name_objective(model, name)
+
+
+def _name_objective(model: Any, name: str) -> None:
+    """Give the booster of a fitted estimator of LightGBM the objective of a name."""
+    head, separator, rest = model.booster_.model_to_string().partition("feature_names=")
+    head = re.sub("^objective=.*\n", "", head, flags=re.MULTILINE)
+    model._Booster = type(model.booster_)(model_str=f"{head}objective={name}\n{separator}{rest}")
     model._objective = name.split()[0]
 
 
 def shift_lightgbm(model: Any, shifts: Any) -> None:
     """Add numbers, one for each score, to the scores of a fitted estimator of LightGBM, in place."""
     booster = model.booster_
-    trees = booster.dump_model(num_iteration=1)["tree_info"] if booster.num_trees() else []
-    for number, (tree, shift) in enumerate(zip(trees, np.ravel(shifts), strict=False)):
+    first = booster.dump_model(num_iteration=1)
+    trees = first["tree_info"] if booster.num_trees() else []
+    n_averaged = booster.current_iteration() if first["average_output"] else 1
+    for number, (tree, shift) in enumerate(zip(trees, n_averaged * np.ravel(shifts), strict=False)):
         for leaf in range(tree["num_leaves"]):  # each sample reaches one leaf of the first trees
             booster.set_leaf_output(number, leaf, booster.get_leaf_output(number, leaf) + shift)
 

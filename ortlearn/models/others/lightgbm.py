@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.base import is_classifier, is_regressor
 
 from ... import losses
-from ...boosting.packages import grows_lightgbm, shift_lightgbm
+from ...boosting.packages import averages_lightgbm, grows_lightgbm, shift_lightgbm
 from .. import Access, ModelWriter, Objective, Scores
 from ..capabilities import BoostedStages
 from ..forms import AsIs, Scaled
@@ -102,16 +102,19 @@ class LGBMDefinition(Booster):
 
     @property
     def capabilities(self) -> Any:  # type: ignore[override]
-        """Stages of boosting that is not a random forest."""
+        """Stages of boosting, and random forests for regression."""
 
         def own_loss(model: Any) -> losses.BaseLoss | None:
             params = {"alpha": 0.9, "tweedie_variance_power": 1.5} | model.get_params()
             return None if callable(model.objective) else self.own_loss(model, model.objective, params)
 
         def applies(model: Any) -> bool:
-            return model.boosting_type != "rf" and (is_classifier(model) or is_regressor(model))
+            return is_regressor(model) or (is_classifier(model) and not _averages(model))
 
-        return (BoostedStages(grows_lightgbm, own_loss, _own_scores, shift_lightgbm, applies),)
+        def grows(model: Any, objective: Any) -> Any:
+            return (averages_lightgbm if _averages(model) else grows_lightgbm)(model, objective)
+
+        return (BoostedStages(grows, own_loss, _own_scores, shift_lightgbm, applies),)
 
     def needs_float64(self, model: Any, computed: bool) -> bool:
         return True
@@ -146,8 +149,15 @@ class LGBMDefinition(Booster):
         return self.regression_scores(op, kind, raw, _params(model))
 
 
+def _averages(model: Any) -> bool:
+    """Return whether an unfitted estimator is a random forest."""
+    given = model.get_params()
+    return any(given.get(name) in ("rf", "random_forest") for name in ("boosting_type", "boosting", "boost"))
+
+
 def _own_scores(model: Any, X: Any) -> np.ndarray:
-    return model.predict(X, raw_score=True)
+    found = model.predict(X, raw_score=True)  # of a random forest, the sum instead of the mean
+    return found / model.booster_.current_iteration() if _averages(model) else found
 
 
 def _raw_scores(op: ModelWriter, model: Any, booster: dict[str, Any], x: Any) -> str:

@@ -7,7 +7,7 @@ import numpy as np
 from sklearn.base import is_classifier, is_regressor
 
 from ... import losses
-from ...boosting.packages import grows_xgboost
+from ...boosting.packages import averages, grows_xgboost
 from .. import ModelWriter, Objective, Scores
 from ..capabilities import BoostedStages
 from ..forms import AsIs, Form, Scaled
@@ -42,18 +42,22 @@ class XGBDefinition(Booster):
 
     @property
     def capabilities(self) -> Any:  # type: ignore[override]
-        """Stages of boosted trees."""
+        """Stages of boosted trees, and random forests for regression."""
 
         def own_loss(model: Any) -> losses.BaseLoss | None:
             named = None if callable(model.objective) else model.objective
             return None if callable(model.objective) else self.own_loss(model, named, model.get_params())
 
         def applies(model: Any) -> bool:
-            is_forest = type(model).__name__.startswith("XGBRF")
-            known = is_classifier(model) or is_regressor(model)
-            return known and not is_forest and model.booster in (None, "gbtree")
+            known = is_regressor(model) or (is_classifier(model) and not _is_forest(model))
+            return known and model.booster in (None, "gbtree")
 
-        return (BoostedStages(grows_xgboost, own_loss, _own_scores, _shift, applies),)
+        def grows(model: Any, objective: Any) -> Any:
+            if _is_forest(model) and model.monotone_constraints is None:
+                return averages(model, objective, "reg:squarederror", _set_leaves)
+            return grows_xgboost(model, objective)
+
+        return (BoostedStages(grows, own_loss, _own_scores, _shift, applies),)
 
     def needs_float64(self, model: Any, computed: bool) -> bool:
         return computed and model.booster != "gblinear"
@@ -86,6 +90,21 @@ class XGBDefinition(Booster):
         if kind.output == "logit" and document.n_scores > 1:
             return CLASSIFIERS["labels"](op, raw, range(document.n_scores), decision="")
         return CLASSIFIERS[kind.output](op, raw, np.asarray(model.classes_))
+
+
+def _is_forest(model: Any) -> bool:
+    """Return whether an unfitted estimator is a random forest, possibly as one round of boosting."""
+    one_round = model.n_estimators == 1 and model.learning_rate == 1 and (model.num_parallel_tree or 1) > 1
+    return one_round or type(model).__name__.startswith("XGBRF")
+
+
+def _set_leaves(model: Any, X: Any, values: Any) -> None:
+    """Set the leaves of a random forest, which sums them, to the values of scores."""
+    document, leaves = document_of(model), model.apply(X)
+    trees = document.trees()
+    of_trees = [values(leaves[:, tree.index])[tree.leaves] for tree in trees]
+    base = XGBoostBaseScore().read(model)
+    XGBoostLeaves().write(model, (np.concatenate(of_trees) - base) / len(trees))
 
 
 def _own_scores(model: Any, X: Any) -> np.ndarray:

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.datasets import load_wine, make_friedman1
 from sklearn.metrics import mean_pinball_loss
 
@@ -10,6 +11,7 @@ from ortlearn.losses import as_objective
 
 xgboost = pytest.importorskip("xgboost")
 catboost = pytest.importorskip("catboost")
+lightgbm = pytest.importorskip("lightgbm")
 
 X, Y = make_friedman1(1500, noise=1.0, random_state=0)
 TRAIN, TEST = slice(None, 500), slice(500, None)
@@ -18,8 +20,19 @@ CAT = {"iterations": 50, "verbose": 0, "thread_count": 1, "allow_writing_files":
 #: The tests of this folder have other defaults.
 AUTO = {"learning_rate": "auto", "learning_penalty": "auto", "random_state": 0}
 MODELS = [(xgboost.XGBRegressor, XGB), (catboost.CatBoostRegressor, CAT)]
-#: CatBoost warns if numba is not installed.
-pytestmark = pytest.mark.filterwarnings("ignore:Failed to import numba")
+RF = {"boosting_type": "rf", "subsample": 0.6, "subsample_freq": 1, "verbose": -1}
+FORESTS = [
+    (xgboost.XGBRFRegressor, {"n_estimators": 20}),
+    (
+        xgboost.XGBRegressor,
+        {"n_estimators": 1, "num_parallel_tree": 20, "learning_rate": 1, "subsample": 0.8},
+    ),
+    (lightgbm.LGBMRegressor, {"n_estimators": 20, **RF}),
+]
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:Failed to import numba"),  # by CatBoost, if it is not installed
+    pytest.mark.filterwarnings("ignore:.*XGBRF.*is deprecated"),
+]
 
 
 @pytest.mark.parametrize("name", ["reg:squarederror", "reg:tweedie", "binary:logistic"])
@@ -115,3 +128,37 @@ def test_other_names_of_parameters_of_catboost():
         assert model.get_params()[names[0]] == "MAE"
     for loss in ("squared_error", "absolute_error"):
         np.testing.assert_allclose(losses_of["objective", loss], losses_of["loss_function", loss], rtol=1e-5)
+
+
+@pytest.mark.parametrize("kind, options", FORESTS)
+def test_intervals_of_random_forests_cover_new_samples(kind, options):
+    model = kind(n_jobs=1, random_state=0, **options)
+    low, high = (
+        OrtGradientOptimizer(model, learning_loss=losses.QuantileLoss(level), **AUTO).fit(X[TRAIN], Y[TRAIN])
+        for level in (0.05, 0.95)
+    )
+    widths = high.predict(X[TEST]) - low.predict(X[TEST])
+    assert 0.86 < np.mean((low.predict(X[TEST]) <= Y[TEST]) & (Y[TEST] <= high.predict(X[TEST]))) < 0.96
+    assert widths.mean() < 0.75 * np.diff(np.quantile(Y, [0.05, 0.95]))  # better than constants
+    found = high.to_sklearn()
+    assert found.get_params() == model.get_params()
+    np.testing.assert_allclose(found.predict(X[TEST]), high.predict(X[TEST]), rtol=1e-4)
+
+
+@pytest.mark.parametrize("kind, options", FORESTS)
+def test_random_forests_take_logarithms_weights_and_constraints(kind, options):
+    model = kind(n_jobs=1, random_state=0, **options)
+    weights = np.linspace(0.1, 2, 500)
+    trained = OrtGradientOptimizer(model, learning_loss="poisson", **AUTO)
+    trained = trained.fit(X[TRAIN], np.abs(Y[TRAIN]), sample_weight=weights)
+    assert np.corrcoef(trained.predict(X[TEST]), Y[TEST])[0, 1] > 0.75
+    bound = clone(model).set_params(monotone_constraints=(0, 0, 0, -1) + (0,) * 6)
+    trained = OrtGradientOptimizer(bound, learning_loss=losses.QuantileLoss(0.8), **AUTO)
+    if kind is lightgbm.LGBMRegressor:
+        with pytest.raises(ValueError, match="monotonic constraints takes no loss but its own"):
+            trained.fit(X[TRAIN], Y[TRAIN])
+        return
+    steps = np.repeat(X[:20], 50, axis=0)
+    steps[:, 3] = np.tile(np.linspace(0, 1, 50), 20)
+    found = trained.fit(X[TRAIN], Y[TRAIN]).predict(steps)
+    assert (np.diff(found.reshape(20, 50), axis=1) <= 1e-5).all()
