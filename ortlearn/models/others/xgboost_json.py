@@ -54,7 +54,7 @@ class Document:
 
     def load_into(self, model: Any) -> None:
         """Load this booster into an estimator."""
-        model.get_booster().load_model(bytearray(json.dumps(self.content), "utf-8"))
+        model.get_booster().load_model(bytearray(json.dumps(self.content, ensure_ascii=False), "utf-8"))
 
     @property
     def is_linear(self) -> bool:

@@ -264,3 +264,12 @@ def test_selected_base_scores_are_trained(model, labels, samples, retrain):
 
 def test_search(samples, search):
     assert search(XGBRegressor(**SMALL), samples.X, samples.y, max_depth=[1, 4]) == {"max_depth": 4}
+
+
+def test_names_of_columns_outside_ascii(samples):
+    frame = pd.DataFrame(samples.missing, columns=["é", "日本", 'a"\\', "b"])
+    for loss in ("auto", "huber"):
+        model = XGBRegressor(n_estimators=2, n_jobs=1)
+        trained = OrtGradientOptimizer(model, learning_loss=loss, learning_rate="auto", random_state=0)
+        found = trained.fit(frame, samples.y).to_sklearn()
+        np.testing.assert_allclose(found.predict(frame), trained.predict(frame), rtol=1e-4)
