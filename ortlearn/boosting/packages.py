@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import is_classifier
 
-from .stages import StageObjective
+from .stages import StageObjective, StageObjectives
 
 __all__ = ["averages", "averages_lightgbm", "grows_catboost", "grows_lightgbm"]
 __all__ += ["grows_xgboost", "shift_catboost", "shift_lightgbm"]
@@ -29,7 +29,7 @@ OF_CUSTOM = {"eval_metric": "RMSE", "leaf_estimation_method": "Newton", "leaf_es
 class _Function:
     """An objective of scores that start at zero, multiplied by the weights of samples."""
 
-    def __init__(self, objective: StageObjective, baseline: Any):
+    def __init__(self, objective: Any, baseline: Any):
         self.objective, self.baseline = objective, baseline
 
     def __deepcopy__(self, memo: dict) -> Any:
@@ -77,12 +77,16 @@ class _Leaves(_Function):
 
 @contextmanager
 def averages(
-    model: Any, objective: StageObjective, own: str, set_leaves: Callable[[Any, Any, Any], None]
+    model: Any,
+    objective: StageObjective | StageObjectives,
+    own: str,
+    set_leaves: Callable[[Any, Any, Any], None],
 ) -> Iterator[None]:
     """Make the next fit of a random forest grow its trees on the squared error, with leaves of lowest loss.
 
     Trees that take one step from the same constant would hardly leave it. ``own`` is the name of the squared
-    error; ``set_leaves`` takes the model, X and a function from the leaves of a tree to their values.
+    error; ``set_leaves`` takes the model, X and a function from the leaves of a tree, and the number of an
+    output, to values.
     """
     given, fit = model.objective, model.fit
 
@@ -91,9 +95,10 @@ def averages(
         labels, weights = np.asarray(y, float), np.ones(len(y)) if sample_weight is None else sample_weight
         scores = np.tile(objective.baseline, (len(labels), 1))
 
-        def values(leaves: np.ndarray) -> np.ndarray:
-            found = objective.leaf_values(labels, scores, np.asarray(weights), leaves.astype(np.int64))
-            return found + objective.baseline
+        def values(leaves: np.ndarray, output: int = 0) -> np.ndarray:
+            leaves = leaves.astype(np.int64)
+            found = objective.leaf_values(labels, scores, np.asarray(weights), leaves, output)
+            return found + objective.baseline[output]
 
         set_leaves(model, X, values)
         return model
@@ -184,17 +189,19 @@ def shift_catboost(model: Any, shift: float) -> None:
 
 
 @contextmanager
-def grows_xgboost(model: Any, objective: StageObjective) -> Iterator[None]:
+def grows_xgboost(model: Any, objective: StageObjective | StageObjectives) -> Iterator[None]:
     """Make the next fit of an estimator of XGBoost grow trees on an objective."""
-    given, base, is_single = model.objective, model.base_score, len(objective.baseline) == 1
-    start = float(objective.baseline[0]) if is_single else 0.0
-    share = 1 / (1 + np.exp(-start)) if is_classifier(model) else start
-    model.objective, model.base_score = _Function(objective, 0.0), float(share)
+    given, base, several = model.objective, model.base_score, isinstance(objective, StageObjectives)
+    of_classes = not several and len(objective.baseline) > 1
+    start = np.zeros(1) if of_classes else objective.baseline
+    # shares are float32, and must be below one
+    shares = (1 / (1 + np.exp(-np.clip(start, -15, 15))) if is_classifier(model) else start).tolist()
+    model.objective, model.base_score = _Function(objective, 0.0), shares if several else shares[0]
     try:
         yield
     finally:
         model.objective, model.base_score = given, base
-    if is_classifier(model) and not is_single:  # as its own fit does
+    if of_classes:  # as its own fit does
         model.objective = "multi:softprob"
 
 

@@ -11,7 +11,7 @@ from ..losses import BaseLoss
 from .derivatives import LossDerivatives
 from .sample_derivatives import LARGEST_STEP
 
-__all__ = ["StageObjective"]
+__all__ = ["StageObjective", "StageObjectives"]
 
 #: Halvings of the interval that contains the value of a leaf, and the initial score.
 HALVINGS, MOST_HALVINGS = 20, 50
@@ -52,8 +52,10 @@ class StageObjective:
         weights = np.ones(len(y)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
         if is_classifier:
             classes, indices = np.unique(y, return_inverse=True)
+            if len(classes) == 1:  # a label that all samples have, or none
+                classes, indices = np.arange(2), np.asarray(y, dtype=np.int64)
             n_scores = 1 if len(classes) == 2 else len(classes)
-            shares = np.bincount(indices, weights) / weights.sum()
+            shares = np.bincount(indices, weights, minlength=len(classes)) / weights.sum()
             logarithms = np.log(np.maximum(shares, np.finfo(np.float64).eps))
             baseline = logarithms[1:] - logarithms[:1] if n_scores == 1 else logarithms - logarithms.mean()
             own = cls(LossDerivatives(loss, n_scores), baseline, True)
@@ -180,6 +182,34 @@ class StageObjective:
 
     def _scores(self, scores: np.ndarray) -> np.ndarray:
         return scores.reshape(len(scores), -1)
+
+
+class StageObjectives:
+    """The objectives of several outputs, whose losses are added."""
+
+    def __init__(self, loss: BaseLoss, y: np.ndarray, sample_weight: np.ndarray | None, is_classifier: bool):
+        self.loss = loss
+        self.outputs = [StageObjective.of(loss, own, sample_weight, is_classifier) for own in y.T]
+        self.baseline = np.concatenate([own.baseline for own in self.outputs])
+        if is_classifier:
+            return
+        scores = np.tile(self.baseline, (len(y), 1))
+        pairs = zip(self.outputs, y.T, scores.T, strict=True)
+        sums = sum(output.losses(labels, own) for output, labels, own in pairs)
+        if not np.allclose(LossDerivatives(loss, len(self.outputs)).losses(y, scores), sums):
+            raise ValueError(f"Trees are grown on sums over outputs, which {type(loss).__name__} is not.")
+
+    def pair(self, y: np.ndarray, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the gradient and curvature of each output, of shape (n, n_outputs)."""
+        pairs = [own.pair(y[:, i], scores[:, i]) for i, own in enumerate(self.outputs)]
+        first, second = (np.hstack(parts) for parts in zip(*pairs, strict=True))
+        return first, second
+
+    def leaf_values(
+        self, y: np.ndarray, scores: np.ndarray, weights: np.ndarray, leaves: np.ndarray, column: int
+    ) -> np.ndarray:
+        """Return the value of each leaf with the lowest loss of an output."""
+        return self.outputs[column].leaf_values(y[:, column], scores[:, [column]], weights, leaves)
 
 
 def _level(derivatives: LossDerivatives, y: np.ndarray) -> float | None:

@@ -221,16 +221,19 @@ class BoostedStages:
     scores_of : callable
         Function of a fitted estimator and X that returns the scores, of shape (n,) or (n, n_scores).
     shift : callable
-        Function of a fitted estimator and a number that is added to its scores, in place.
+        Function of a fitted estimator and a number, or one for each output, added to its scores in place.
     applies : callable
         Function of an unfitted estimator that returns whether its stages are grown one after the other.
+    several : bool
+        Whether ``grows`` also takes :class:`~ortlearn.boosting.stages.StageObjectives`.
     """
 
     grows: Callable[[Any, StageObjective], AbstractContextManager[None]]
     own_loss: Callable[[Any], BaseLoss | None]
     scores_of: Callable[[Any, Any], np.ndarray]
-    shift: Callable[[Any, float], None]
+    shift: Callable[[Any, Any], None]
     applies: Callable[[Any], bool] = _always
+    several: bool = False
 
 
 def _no_members(model: Any) -> Sequence[Any]:

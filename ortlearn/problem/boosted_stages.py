@@ -80,16 +80,20 @@ def fit_stages(
 
     from ..boosting.stages import StageObjective
 
-    labels, scores = np.ravel(y).astype(np.float64), np.zeros((np.shape(y)[0], 1))
+    labels = np.reshape(y, (np.shape(y)[0], -1)).astype(np.float64)
+    scores = np.zeros(labels.shape)
     for kept, others in KFold(FOLDS, shuffle=True, random_state=random_state).split(labels):
         parts = (None if own is None else _safe_indexing(own, kept) for own in (X, y, weights))
         part, labels_of_part, weights_of_part = parts
         model = fit_clone(source, part, labels_of_part, sample_weight=weights_of_part, **options)
         samples = after_steps(model, _safe_indexing(X, others))
-        scores[others] = np.reshape(boosted.scores_of(last_step(model), samples), (-1, 1))
-    objective = StageObjective.of(loss, labels, weights, False)
+        scores[others] = np.reshape(boosted.scores_of(last_step(model), samples), (len(others), -1))
     share = np.ones(len(labels)) if weights is None else weights
-    boosted.shift(last_step(fitted), objective.leaf_value(labels, scores, share))
+    shifts = [
+        StageObjective.of(loss, own, weights, False).leaf_value(own, scores[:, [output]], share)
+        for output, own in enumerate(labels.T)
+    ]
+    boosted.shift(last_step(fitted), np.squeeze(shifts))
     return fitted
 
 
@@ -97,11 +101,17 @@ def _stages(boosted: BoostedStages, loss: BaseLoss) -> Within:
     """Return the context of a fit that grows trees on a loss."""
 
     def within(estimator: Any, y: Any, sample_weight: Any) -> AbstractContextManager[None]:
-        from ..boosting.stages import StageObjective
+        from ..boosting.stages import StageObjective, StageObjectives
 
-        check_task(loss, "classification" if is_classifier(estimator) else "regression")
-        objective = StageObjective.of(loss, np.ravel(y), sample_weight, is_classifier(estimator))
-        return boosted.grows(estimator, objective)
+        several, classifies = np.ndim(y) > 1 and np.shape(y)[1] > 1, is_classifier(estimator)
+        if several and not boosted.several:
+            name, part = type(estimator).__name__, "Classifier" if classifies else "Regressor"
+            raise ValueError(f"With this loss, {name} takes one output: wrap it in MultiOutput{part}.")
+        task = "multilabel" if several else "classification"
+        check_task(loss, task if classifies else "regression")
+        labels = np.asarray(y) if several else np.ravel(y)
+        objective: Any = StageObjectives if several else StageObjective.of
+        return boosted.grows(estimator, objective(loss, labels, sample_weight, classifies))
 
     return within
 

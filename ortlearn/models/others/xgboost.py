@@ -57,7 +57,7 @@ class XGBDefinition(Booster):
                 return averages(model, objective, "reg:squarederror", _set_leaves)
             return grows_xgboost(model, objective)
 
-        return (BoostedStages(grows, own_loss, _own_scores, _shift, applies),)
+        return (BoostedStages(grows, own_loss, _own_scores, _shift, applies, several=True),)
 
     def needs_float64(self, model: Any, computed: bool) -> bool:
         return computed and model.booster != "gblinear"
@@ -100,18 +100,22 @@ def _is_forest(model: Any) -> bool:
 
 def _set_leaves(model: Any, X: Any, values: Any) -> None:
     """Set the leaves of a random forest, which sums them, to the values of scores."""
-    document, leaves = document_of(model), model.apply(X)
-    trees = document.trees()
-    of_trees = [values(leaves[:, tree.index])[tree.leaves] for tree in trees]
-    base = XGBoostBaseScore().read(model)
-    XGBoostLeaves().write(model, (np.concatenate(of_trees) - base) / len(trees))
+    document, leaves, rows = document_of(model), model.apply(X), []
+    base = np.resize(XGBoostBaseScore().read(model), document.n_scores)
+    for tree in document.trees():
+        own = leaves[:, tree.index]
+        outputs = [document.model["tree_info"][tree.index]]
+        outputs = list(range(document.n_scores)) if document.has_vectors else outputs
+        rows.append(np.column_stack([values(own, i)[tree.leaves] - base[i] for i in outputs]))
+    n_averaged = sum(row.shape[1] for row in rows) // document.n_scores
+    XGBoostLeaves().write(model, np.concatenate(rows) / n_averaged)
 
 
 def _own_scores(model: Any, X: Any) -> np.ndarray:
     return model.predict(X, output_margin=True)
 
 
-def _shift(model: Any, shift: float) -> None:
+def _shift(model: Any, shift: Any) -> None:
     base = XGBoostBaseScore()
     base.write(model, base.read(model) + shift)
 

@@ -162,3 +162,52 @@ def test_random_forests_take_logarithms_weights_and_constraints(kind, options):
     steps[:, 3] = np.tile(np.linspace(0, 1, 50), 20)
     found = trained.fit(X[TRAIN], Y[TRAIN]).predict(steps)
     assert (np.diff(found.reshape(20, 50), axis=1) <= 1e-5).all()
+
+
+PAIRS = np.column_stack([Y, 100 * (Y + X[:, 0])])
+
+
+@pytest.mark.parametrize("kind", [xgboost.XGBRegressor, xgboost.XGBRFRegressor])
+def test_several_outputs_are_grown_as_each_alone(kind):
+    model = kind(n_estimators=10, n_jobs=1, random_state=0)
+    trained = OrtGradientOptimizer(model, learning_loss=losses.QuantileLoss(0.8), **AUTO)
+    found = trained.fit(X[TRAIN], PAIRS[TRAIN]).predict(X[TEST])
+    assert np.abs((PAIRS[TEST] <= found).mean(axis=0) - 0.8).max() < 0.07
+    np.testing.assert_allclose(trained.to_sklearn().predict(X[TEST]), found, rtol=1e-4)
+    alone = trained.fit(X[TRAIN], PAIRS[TRAIN, 0]).predict(X[TEST])
+    np.testing.assert_allclose(found[:, 0], alone, rtol=1e-4)
+
+
+@pytest.mark.parametrize("kind", [xgboost.XGBRegressor, xgboost.XGBRFRegressor])
+def test_vectors_in_leaves_are_grown(kind):
+    model = kind(n_estimators=10, n_jobs=1, random_state=0, multi_strategy="multi_output_tree")
+    trained = OrtGradientOptimizer(model, learning_loss=losses.QuantileLoss(0.8), **AUTO)
+    found = trained.fit(X[TRAIN], PAIRS[TRAIN]).predict(X[TEST])
+    assert np.abs((PAIRS[TEST] <= found).mean(axis=0) - 0.8).max() < 0.07
+    assert all(np.corrcoef(PAIRS[TEST, i], found[:, i])[0, 1] > 0.7 for i in range(2))
+    np.testing.assert_allclose(trained.to_sklearn().predict(X[TEST]), found, rtol=1e-4)
+
+
+@pytest.mark.parametrize("strategy", ["one_output_per_tree", "multi_output_tree"])
+def test_several_labels_are_grown(strategy):
+    labels = np.column_stack([Y > 14, X[:, 0] > 0.5, np.ones(len(Y))]).astype(int)
+    model = xgboost.XGBClassifier(n_estimators=10, n_jobs=1, multi_strategy=strategy)
+    trained = OrtGradientOptimizer(model, learning_loss="focal", **AUTO).fit(X[TRAIN], labels[TRAIN])
+    assert ((trained.predict(X[TEST]) == labels[TEST]).mean(axis=0) > [0.75, 0.95, 0.99]).all()
+    found = trained.to_sklearn().predict_proba(X[TEST])
+    np.testing.assert_allclose(found, trained.predict_proba(X[TEST]), atol=1e-5)
+
+
+class Length(losses.BaseLoss):
+    """The length of the residuals, which is not a sum over outputs."""
+
+    def forward(self, op, expected, predicted):
+        return op.ReduceL2(op.Sub(predicted, expected), [1], keepdims=0)
+
+
+def test_several_outputs_that_cannot_be_grown():
+    model = catboost.CatBoostRegressor(**CAT, loss_function="MultiRMSE")
+    with pytest.raises(ValueError, match="wrap it in MultiOutputRegressor"):
+        OrtGradientOptimizer(model, learning_loss="huber", **AUTO).fit(X, PAIRS)
+    with pytest.raises(ValueError, match="sums over outputs, which Length is not"):
+        OrtGradientOptimizer(xgboost.XGBRegressor(**XGB), learning_loss=Length(), **AUTO).fit(X, PAIRS)
