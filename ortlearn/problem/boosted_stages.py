@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 from sklearn.base import is_classifier
 from sklearn.utils import _safe_indexing
-from sklearn.utils.class_weight import compute_sample_weight
 
 from ..losses import BaseLoss
 from ..models.capabilities import BoostedStages, capability_of
 from ..onnx_files.loading import is_onnx_source
 from ..preprocessing.estimator_checks import last_step
 from ..preprocessing.initial_fit import after_steps, fit_clone, is_fitted
+from ..targets.class_weights import class_weight_tables, weights_with_classes
 from .automatic import is_same_loss
 from .configuration import Configuration
 from .objectives import check_task
@@ -67,7 +67,7 @@ def fit_stages(
     that a third of the folds leaves out, of models grown on the others.
     """
     source, loss = configuration.source, configuration.loss
-    weights = _class_weighted(configuration, y, sample_weight)
+    weights = _class_weighted(configuration, y, sample_weight, classes)
     if loss is None or is_same_loss(loss, boosted.own_loss(last_step(source))):
         options: Any = {"random_state": random_state, "classes": classes}
         return fit_clone(source, X, y, sample_weight=weights, **options)
@@ -116,10 +116,10 @@ def _stages(boosted: BoostedStages, loss: BaseLoss) -> Within:
     return within
 
 
-def _class_weighted(configuration: Configuration, y: Any, sample_weight: Any) -> Any:
+def _class_weighted(configuration: Configuration, y: Any, sample_weight: Any, classes: Any) -> Any:
     """Return sample weights times the class weights of a configuration, which a fit does not know."""
     given = configuration.class_weight
     if given is None or (isinstance(given, str) and given == "auto"):
         return sample_weight
-    weights = compute_sample_weight(given, np.ravel(y))
-    return weights if sample_weight is None else weights * sample_weight
+    kind = "classifier" if is_classifier(configuration.source) else "regressor"
+    return weights_with_classes(class_weight_tables(given, kind, y, classes, sample_weight), y, sample_weight)

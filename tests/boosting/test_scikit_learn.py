@@ -211,3 +211,12 @@ def test_unsupported_combinations():
     trained = OrtGradientOptimizer(REGRESSORS[0], learning_loss="poisson").fit(X, np.abs(Y))
     with pytest.raises(WriteBackError):
         trained.to_sklearn()
+
+
+@pytest.mark.parametrize(
+    ("given", "reason"), [({7: 20}, r"unknown classes \[7\]"), ({0: 0, 1: 0}, "All weights")]
+)
+def test_class_weights_are_checked_before_trees_are_grown(given, reason):
+    trained = OrtGradientOptimizer(CLASSIFIERS[1], learning_loss="focal", class_weight=given)
+    with pytest.raises(ValueError, match=reason):
+        trained.fit(*PAIR)
