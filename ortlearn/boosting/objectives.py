@@ -31,13 +31,31 @@ class Objective:
             y_true, y_pred, sample_weight = y_pred.get_label(), y_true, y_pred.get_weight()
         scores = y_pred if y_pred.ndim > 1 else y_pred[:, np.newaxis]
         labels = np.asarray(y_true)
-        if self.loss.domain != Interval():
+        if "classification" in self.loss.tasks and "regression" not in self.loss.tasks:
+            labels = self._of_classes(labels, scores.shape[1])
+        elif self.loss.domain != Interval():
             check_domain(self.loss, labels)
         found = self.derivatives(scores.shape[1]).curvature(labels, scores)
         if sample_weight is not None and np.size(sample_weight):
             weights = np.reshape(sample_weight, (-1, 1)).astype(found[0].dtype, copy=False)
             found = found[0] * weights, found[1] * weights
         return found[0].reshape(y_pred.shape), found[1].reshape(y_pred.shape)
+
+    def _of_classes(self, labels: np.ndarray, n_scores: int) -> np.ndarray:
+        """Return labels of classes as the loss takes them; raise an error for others."""
+        in_columns = labels.ndim > 1 and n_scores > 1  # one for each score
+        highest = 1 if in_columns else max(n_scores - 1, 1)
+        wrong = (labels < 0) | (labels > highest) | (labels != np.floor(labels))
+        if wrong.any() or (in_columns and self.loss.integer_labels):
+            found = f"{labels[wrong][0]:g}" if wrong.any() else f"{labels.shape[1]} columns"
+            known = "0 and 1" if n_scores == 1 else f"0 to {n_scores - 1}, one for each sample"
+            raise ValueError(
+                f"{type(self.loss).__name__} takes the labels {known}, and y has {found}: encode classes, "
+                "such as by LabelEncoder, or choose a loss for regression."
+            )
+        if in_columns or n_scores == 1 or self.loss.integer_labels:
+            return labels
+        return np.eye(n_scores)[labels.astype(np.int64).ravel()]
 
     def derivatives(self, n_scores: int) -> LossDerivatives:
         """Return the derivatives for a number of scores per sample."""
@@ -87,7 +105,8 @@ def as_objective(loss: Any, package: str = "lightgbm") -> Objective:
     loss : str, type or BaseLoss
         Loss, such as ``"huber"``, ``QuantileLoss(0.9)``, or one that a subclass of BaseLoss writes as a
         forward expression. Scores are raw: logarithms of predictions for losses with a log link, log odds or
-        logits for losses of classes. Losses of several classes use the diagonal of the Hessian.
+        logits for losses of classes, whose labels are 0 and 1, or 0 to k - 1 for k scores. Losses of several
+        classes use the diagonal of the Hessian.
     package : {"lightgbm", "xgboost", "catboost"}, default="lightgbm"
         Package that calls the objective.
 
@@ -105,7 +124,7 @@ def as_objective(loss: Any, package: str = "lightgbm") -> Objective:
     PluginError
         If the loss is a Python function, or the loss is not known.
     ValueError
-        If the package is unknown.
+        If the package is unknown; in a call, if the loss does not take the labels.
 
     Examples
     --------

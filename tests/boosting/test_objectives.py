@@ -62,6 +62,30 @@ def test_labels_outside_of_the_domain_are_an_error(loss, label, domain):
         LGBMRegressor(objective=as_objective(loss), **SMALL).fit(X, np.where(Y > 10, Y, label))
 
 
+@pytest.mark.parametrize("loss", ["hinge", "focal", "log_loss"])
+@pytest.mark.parametrize("labels", [Y, PAIR[1] + 1, 2 * PAIR[1] - 1, np.where(PAIR[1], np.nan, 0.0)])
+def test_labels_that_are_not_those_of_classes_are_an_error(loss, labels):
+    with pytest.raises(ValueError, match="takes the labels 0 and 1, and y has"):
+        as_objective(loss)(labels, np.zeros(len(labels)))
+    with pytest.raises(ValueError, match="0 to 2, one for each sample, and y has 7"):
+        as_objective(loss)(np.array([1.0, 7.0]), np.zeros((2, 3)))
+    with pytest.raises(ValueError, match="takes the labels 0 and 1"):
+        LGBMRegressor(objective=as_objective(loss), **SMALL).fit(X, Y)
+
+
+@pytest.mark.parametrize("package", ["lightgbm", "xgboost"])
+def test_labels_of_several_classes_are_numbers_or_columns(package):
+    labels, scores = np.arange(20.0) % 3, np.random.default_rng(0).normal(size=(20, 3))
+    for found, expected in zip(
+        as_objective("hinge", package)(labels, scores),
+        as_objective("hinge", package)(np.eye(3)[labels.astype(int)], scores),
+        strict=True,
+    ):
+        np.testing.assert_array_equal(found, expected)
+    with pytest.raises(ValueError, match="one for each sample, and y has 3 columns"):
+        as_objective("log_loss", package)(np.eye(3)[labels.astype(int)], scores)
+
+
 @pytest.mark.parametrize("n_classes", [3, 12])
 def test_expressions_and_several_classes(n_classes):
     gradient, hessian = as_objective(losses.ExpressionLoss("(label - score) ** 2 + (label - score) ** 4"))(
