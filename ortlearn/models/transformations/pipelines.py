@@ -263,11 +263,12 @@ def _class_response(op: ModelWriter, scores: Scores, number: int, of_probability
     return decision if number == 1 else op.Neg(decision)
 
 
-def _of_increasing_labels(model: Any, given: Any) -> Generator[tuple[Any, Any], Any, None]:
-    """Yield the regressor and samples with transformed labels, if the transformation is increasing."""
+def _of_monotonic_labels(model: Any, given: Any) -> Generator[tuple[Any, Any], Any, None]:
+    """Yield the regressor and samples with transformed labels, if these keep or reverse the order."""
     if given.y.ndim == 1:
         labels = TransformedTargetDefinition().inner_labels(model, given.y)
-        if (np.diff(labels[np.argsort(given.y)]) >= 0).all():
+        steps = np.diff(labels[np.argsort(given.y)])
+        if (steps >= 0).all() or (steps <= 0).all():
             yield model.regressor_, replace(given, y=labels)
 
 
@@ -277,7 +278,7 @@ class TransformedTargetDefinition(InnerDefinition):
     inner = ("regressor_",)
     capabilities = (
         SeparateParts(
-            _of_increasing_labels,
+            _of_monotonic_labels,
             lambda model, parts: setattr(model, "regressor_", parts[0]),
             applies=lambda model, loss: loss.of_quantiles and reproduces_samples(model),
         ),
