@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from onnx import ModelProto
-from sklearn.base import is_regressor
+from sklearn.base import clone, is_regressor
 from sklearn.compose import TransformedTargetRegressor
 
 from ..differentiation.random_feed import random_feed
@@ -63,18 +64,21 @@ def fitted_source(
     if shapes_only and not configuration.is_default:
         options["within"] = records_outputs(source)
 
-    def fitted(y: Any, shapes_only: bool = shapes_only) -> Any:
-        found = cross_fitted(configuration, X, y, **options) if shapes_only else None
-        return found if found is not None else fit_clone(source, X, y, shapes_only=shapes_only, **options)
+    def fitted(y: Any, shapes_only: bool = shapes_only, given: Configuration = configuration) -> Any:
+        found = cross_fitted(given, X, y, **options) if shapes_only else None
+        return (
+            found if found is not None else fit_clone(given.source, X, y, shapes_only=shapes_only, **options)
+        )
 
     of_logarithms = configuration.loss is not None and configuration.loss.link == "log"
     few = with_few_members(source) if of_logarithms and not transforms else source
     found = fitted(y) if few is source else fit_clone(few, X, y, **options)
-    responses = None
     if not transforms and _predicts_labels(configuration, found):  # a transformation is of responses, too
         responses = _working_responses(y, sample_weight)
-    if responses is not None or few is not source:
-        return fitted(y if responses is None else responses)
+        if responses is not None:
+            return fitted(responses, given=replace(configuration, source=_of_any_sign(source)))
+    if few is not source:
+        return fitted(y)
     is_short = shapes_only and shape_parameters(final_step(source)) is not None
     if is_short and configuration.is_default and doubt_of(found, None):  # the fit may be kept
         return fitted(y, shapes_only=False)
@@ -101,6 +105,13 @@ def _predicts_labels(configuration: Configuration, source: Any) -> bool:
         return False
     own = own_loss(source)
     return own is None or own.link != "log"
+
+
+def _of_any_sign(source: Any) -> Any:
+    """Return an unfitted model whose trees take negative labels, which logarithms are."""
+    params = source.get_params().items()
+    names = [name for name, value in params if name.endswith("criterion") and value == "poisson"]
+    return clone(source).set_params(**dict.fromkeys(names, "squared_error")) if names else source
 
 
 def _working_responses(y: Any, sample_weight: Any) -> np.ndarray | None:

@@ -3,13 +3,15 @@
 import numpy as np
 import pytest
 from sklearn._loss.loss import HalfGammaLoss, HalfPoissonLoss, HalfTweedieLoss
+from sklearn.base import clone
 from sklearn.compose import TransformedTargetRegressor
-from sklearn.ensemble import BaggingRegressor, StackingRegressor, VotingRegressor
+from sklearn.ensemble import BaggingRegressor, RandomForestRegressor, StackingRegressor, VotingRegressor
 from sklearn.linear_model import GammaRegressor, LinearRegression, PoissonRegressor, Ridge, TweedieRegressor
 from sklearn.multioutput import MultiOutputRegressor, RegressorChain
 from sklearn.neural_network import MLPRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.tree import DecisionTreeRegressor
 
 from ortlearn import OrtGradientForwardBackwardOptimizer, OrtGradientOptimizer
 from ortlearn.losses import GammaLoss, PoissonLoss, TweedieLoss
@@ -172,3 +174,23 @@ def test_initial_fit_of_transformed_targets():
         OrtGradientOptimizer(model, learning_loss="poisson").fit(X, MEAN)
     with pytest.raises(ValueError, match="not finite for some labels.*log1p"):
         OrtGradientOptimizer(model).fit(X, COUNTS)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        RandomForestRegressor(5, random_state=0),
+        DecisionTreeRegressor(random_state=0),
+        make_pipeline(StandardScaler(), BaggingRegressor(DecisionTreeRegressor(), 5, random_state=0)),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_trees_that_take_no_negative_labels_are_fitted_to_logarithms(model):
+    name = next(name for name in model.get_params() if name.endswith("criterion"))
+    found, expected = (
+        OrtGradientOptimizer(
+            clone(model).set_params(**{name: criterion}), learning_loss="poisson", random_state=0
+        )
+        for criterion in ("poisson", "squared_error")
+    )
+    np.testing.assert_allclose(found.fit(X, COUNTS).predict(X), expected.fit(X, COUNTS).predict(X))
