@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -90,8 +91,8 @@ class Growth:
         if known is not None and self.rule.ignores_weightless and not (self.of_stream and self.was_given):
             samples = _with_classes(samples, known)
         X, y = self.after_steps(samples.X), labels_within(self.source, samples.y)
+        part = with_few_members(part) if to_compare else part
         try:
-            part = with_few_members(part) if to_compare else part
             model = fit_clone(part, X, y, sample_weight=samples.sample_weight, random_state=random_state)
         except (ValueError, IndexError):  # too few samples for its parameters, or all are equal
             return None
@@ -99,11 +100,9 @@ class Growth:
 
     def new_scores(self, samples: Samples, others: Samples) -> tuple[np.ndarray | None, Any]:
         """Return scores and errors of other samples by a model fitted on samples; None if the fit fails."""
-        new = self.fitted(samples, to_compare=True)
-        try:
+        new, scores = self.fitted(samples, to_compare=True), None
+        with suppress(ValueError):  # fewer samples than neighbours
             scores = None if new is None else self.scores_of(new, others)
-        except ValueError:  # fewer samples than neighbours
-            scores = None
         return scores, None if scores is None else self.errors_of(new, others)
 
     def scores_of(self, part: Any, samples: Samples) -> Any:
