@@ -13,7 +13,7 @@ from ..graphs import GraphBuilder, extract_model, value_types
 from ..graphs.editing import with_fields
 from ..graphs.nodes import attribute
 from ..graphs.output_shapes import with_computed_shapes
-from ..models.fusion import computes, replace_tensors
+from ..models.fusion import FusedGraph
 from ..models.trees.nodes import FusedTrees, Nodes
 from ..runtime.graph_run import run_graph
 from .sources import Source
@@ -29,7 +29,8 @@ SCALING = {"Identity", "Cast", "Add", "Sub", "Mul", "Div", "Gather"}
 def trees_of_source(source: Source) -> list[FusedTrees]:
     """Return the ensembles of trees in a graph."""
     forms = [form for form in source.fused if isinstance(form, FusedTrees)]
-    return [form for form in forms if computes(source.model, form.numbers)]
+    graph = FusedGraph(source.model)
+    return [form for form in forms if graph.computes(form.numbers)]
 
 
 def smoothed(source: Source, smooth: Any) -> Source:
@@ -39,7 +40,8 @@ def smoothed(source: Source, smooth: Any) -> Source:
     path to it, as in soft decision trees (Irsoy, Yildiz and Alpaydin, ICPR 2012) with given splits.
     """
     forms, widths = trees_of_source(source), np.asarray(smooth, dtype=np.float64)
-    if not forms or not all(form.sums and computes(source.model, form.sums) for form in forms):
+    graph = FusedGraph(source.model)
+    if not forms or not all(graph.computes(form.sums) for form in forms):
         raise GradientError(
             f"smooth={smooth!r}: {source.name} has no ensemble of trees whose leaves are summed. Use "
             "smooth=None."
@@ -56,7 +58,8 @@ def _with_smooth_sums(model: ModelProto, form: FusedTrees, widths: np.ndarray) -
     """Return a graph in which the sums of leaf values of an ensemble are smooth."""
     producers = {name: node for node in model.graph.node for name in node.output}
     samples, types = form.samples, value_types(model)
-    values, _ = form.values(model)
+    graph = FusedGraph(model)
+    values, _ = form.values(graph)
     cast = producers.get(samples)
     if cast is not None and cast.op_type == "Cast" and types[cast.input[0]].elem_type == TensorProto.DOUBLE:
         samples = cast.input[0]  # rounding to float32 is not smooth
@@ -89,7 +92,8 @@ def _with_smooth_sums(model: ModelProto, form: FusedTrees, widths: np.ndarray) -
             sums = op.Reshape(sums, [-1, *values.shape[1:]])
         op.node("Add", sums, form.base or number(0.0), outputs=[form.sums])
 
-    return replace_tensors(model, [form.sums], write)
+    graph.replace([form.sums], write)
+    return graph.to_model()
 
 
 def _widths(steps: ModelProto, samples: str, widths: np.ndarray, n_read: int) -> np.ndarray:

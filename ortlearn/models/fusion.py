@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from onnx import AttributeProto, ModelProto, NodeProto, helper, numpy_helper
 
-from ..graphs import GraphBuilder, graph_names, initializer_arrays, node_inputs, opset_versions
+from ..graphs import GraphBuilder, graph_names, node_inputs, opset_versions
 from ..graphs.editing import with_fields
+from ..graphs.external_tensors import tensor_array
 from ..graphs.nodes import needed_nodes
 from ..graphs.view import GraphView
 
@@ -20,8 +22,8 @@ ML, ML_OPSET = "ai.onnx.ml", 3  # domain and version of the operators
 class FusedForm:
     """A part of a graph that a fused operator can replace for inference, with the same tensor names."""
 
-    def apply(self, model: ModelProto) -> ModelProto:
-        """Return a model for inference with the fused operator, or the same model if it does not apply."""
+    def apply(self, graph: FusedGraph) -> None:
+        """Replace the part by the fused operator, if it applies."""
         raise NotImplementedError
 
     def by_sample(self) -> FusedForm | None:
@@ -73,16 +75,88 @@ def _varints(values: Any) -> bytes:
     return (sum(parts, np.uint32(0x808080))).astype("<u4").tobytes()
 
 
-def computes(model: ModelProto, tensor: str) -> bool:
-    """Return whether a node of the main graph outputs a tensor."""
-    return any(tensor in node.output for node in model.graph.node)
+class FusedGraph:
+    """A graph for inference, in which fused operators replace tensors one after the other.
+
+    What computes and what reads a tensor is known, so that a replacement does not search the whole graph. The
+    model itself is not changed.
+    """
+
+    def __init__(self, model: ModelProto):
+        self._model, outputs = model, [value.name for value in model.graph.output]
+        self._names = graph_names(model.graph)
+        self._nodes: dict[tuple[int, ...], NodeProto] = {}  # by keys, which sort them
+        self._producers: dict[str, tuple[int, ...]] = {}
+        self._readers = Counter(outputs)
+        for number, node in enumerate(needed_nodes(model.graph.node, outputs)):
+            self._add((number,), node)
+        self._initializers = {tensor.name: tensor for tensor in model.graph.initializer}
+        self._is_changed = False
+
+    def computes(self, tensor: str, without: Iterable[str] = ()) -> bool:
+        """Return whether a node outputs a tensor, also if nothing computes some others that may need it."""
+        key = self._producers.get(tensor)
+        return key is not None and key not in self._unneeded(self._producers[name] for name in without)
+
+    def arrays(self, names: Iterable[str]) -> dict[str, np.ndarray]:
+        """Return the values of initializers by name."""
+        return {name: tensor_array(self._initializers[name]) for name in names if name}
+
+    def replace(self, tensors: Iterable[str], write: Callable[[GraphBuilder], None]) -> None:
+        """Replace the nodes of some tensors by those that ``write`` appends."""
+        op = GraphBuilder(opset_versions(self._model).get("", 18), existing_names=self._names)
+        write(op)
+        old = {self._producers[name] for name in tensors if name in self._producers}
+        keys = [(*min(old), number) for number in range(len(op.nodes))]
+        for key, node in zip(keys, op.nodes, strict=True):
+            self._add(key, node)
+            self._names.update((*node.input, *node.output, node.name))
+        self._initializers |= {tensor.name: tensor for tensor in op.initializers}
+        unread = (key for key in keys if not any(self._readers[name] for name in self._nodes[key].output))
+        for key in self._unneeded([*old, *unread]):
+            node = self._nodes.pop(key)
+            self._readers.subtract(node_inputs(node))
+            for name in node.output:
+                if self._producers.get(name) == key:
+                    del self._producers[name]
+        self._is_changed = True
+
+    def to_model(self) -> ModelProto:
+        """Return the model with the current nodes; the same model if nothing was replaced."""
+        if not self._is_changed:
+            return self._model
+        nodes = [self._nodes[key] for key in sorted(self._nodes)]
+        read = [tensor for name, tensor in self._initializers.items() if self._readers[name]]
+        return with_fields(self._model, {ML: ML_OPSET}, node=nodes, initializer=read)
+
+    def _add(self, key: tuple[int, ...], node: NodeProto) -> None:
+        """Add a node, which replaces others that output the same tensors."""
+        self._nodes[key] = node
+        self._producers |= {name: key for name in node.output if name}
+        self._readers.update(node_inputs(node))
+
+    def _unneeded(self, keys: Iterable[tuple[int, ...]]) -> set[tuple[int, ...]]:
+        """Return some nodes, and those that only they need."""
+        found, read = set(keys), Counter[str]()
+        waiting = list(found)
+        while waiting:
+            for name in node_inputs(self._nodes[waiting.pop()]):
+                read[name] += 1
+                key = self._producers.get(name)
+                if key is None or key in found:
+                    continue
+                if all(read[own] == self._readers[own] for own in self._nodes[key].output):
+                    found.add(key)
+                    waiting.append(key)
+        return found
 
 
 def fuse(model: ModelProto, forms: Iterable[FusedForm]) -> ModelProto:
     """Return a model for inference with the fused operators that definitions declared."""
+    graph = FusedGraph(model)
     for form in reversed(tuple(forms)):  # later forms may include earlier ones
-        model = form.apply(model)
-    return _without_copies(model)
+        form.apply(graph)
+    return _without_copies(graph.to_model())
 
 
 def _without_copies(model: ModelProto) -> ModelProto:
@@ -98,22 +172,6 @@ def _without_copies(model: ModelProto) -> ModelProto:
     return with_fields(model, node=view.nodes) if names else model
 
 
-def replace_tensors(
-    model: ModelProto, tensors: Sequence[str], write: Callable[[GraphBuilder], None]
-) -> ModelProto:
-    """Return the model with the nodes of some tensors replaced by those that ``write`` appends."""
-    graph = model.graph
-    op = GraphBuilder(opset_versions(model).get("", 18), existing_names=graph_names(graph))
-    write(op)
-    kept = [node for node in graph.node if set(tensors).isdisjoint(node.output)]
-    first = next(i for i, node in enumerate(graph.node) if not set(tensors).isdisjoint(node.output))
-    outputs = [value.name for value in graph.output]
-    nodes = needed_nodes([*kept[:first], *op.nodes, *kept[first:]], outputs)
-    read = set(outputs).union(*map(node_inputs, nodes))
-    tensors = [tensor for tensor in (*graph.initializer, *op.initializers) if tensor.name in read]
-    return with_fields(model, {ML: ML_OPSET}, node=nodes, initializer=tensors)
-
-
 @dataclass(frozen=True)
 class FusedLinear(FusedForm):
     """Linear float32 scores by LinearRegressor, with coefficients divided by the scale of the features."""
@@ -127,9 +185,9 @@ class FusedLinear(FusedForm):
     def by_sample(self) -> None:
         """Return None, as the rounding of products depends on the number of samples."""
 
-    def rows(self, model: ModelProto) -> np.ndarray | None:
+    def rows(self, graph: FusedGraph) -> np.ndarray | None:
         """Return coefficients and intercepts, of shape (k, n_features + 1), or None if not in float32."""
-        arrays = initializer_arrays(model, (self.coef, self.intercept, self.scale))
+        arrays = graph.arrays((self.coef, self.intercept, self.scale))
         coef = arrays[self.coef]
         if coef.dtype != np.float32:
             return None
@@ -143,17 +201,17 @@ class FusedLinear(FusedForm):
         intercept = arrays[self.intercept] if self.intercept else zeros
         return np.column_stack([coef.T, np.broadcast_to(intercept, zeros.shape)])
 
-    def apply(self, model: ModelProto) -> ModelProto:
-        rows = self.rows(model) if computes(model, self.scores) else None
+    def apply(self, graph: FusedGraph) -> None:
+        rows = self.rows(graph) if graph.computes(self.scores) else None
         if rows is None:
-            return model
+            return
 
         def write(op: GraphBuilder) -> None:
             options: Any = {"domain": ML, "outputs": [self.scores], "targets": len(rows)}
             op.node("LinearRegressor", self.samples, **options)
             _add_coefficients(op, rows)
 
-        return replace_tensors(model, [self.scores], write)
+        graph.replace([self.scores], write)
 
 
 @dataclass(frozen=True)
@@ -170,24 +228,24 @@ class FusedClasses(FusedForm):
         """Return the form without the linear scores."""
         return replace(self, linear=None)
 
-    def apply(self, model: ModelProto) -> ModelProto:
-        wanted = [name for name in (self.label, self.probabilities) if name and computes(model, name)]
+    def apply(self, graph: FusedGraph) -> None:
+        wanted = [name for name in (self.label, self.probabilities) if name and graph.computes(name)]
         binary = len(self.classes) == 2
         if not wanted or (not binary and self.label not in wanted):
-            return model
+            return
         if self.linear is not None:
-            rows = self.linear.rows(model)
+            rows = self.linear.rows(graph)
             if rows is None:
-                return model
-            rows = np.vstack([-rows, rows]) if binary else rows
-            fused = self._replaced(model, wanted, self.linear.samples, rows)
-            if not computes(fused, self.scores):
-                return fused
+                return
+            if not graph.computes(self.scores, without=wanted):
+                rows = np.vstack([-rows, rows]) if binary else rows
+                self._replace(graph, wanted, self.linear.samples, rows)
+                return
         # the scores are used elsewhere; for more than two classes, standard operators are as fast
-        both = np.array([[-1, 0], [1, 0]], dtype=np.float32)
-        return self._replaced(model, wanted, self.scores, both) if binary else model
+        if binary:
+            self._replace(graph, wanted, self.scores, np.array([[-1, 0], [1, 0]], dtype=np.float32))
 
-    def _replaced(self, model: ModelProto, wanted: list[str], samples: str, rows: np.ndarray) -> ModelProto:
+    def _replace(self, graph: FusedGraph, wanted: list[str], samples: str, rows: np.ndarray) -> None:
         def write(op: GraphBuilder) -> None:
             labels = "classlabels_strings" if self.classes.dtype.kind in "OUS" else "classlabels_ints"
             has_probabilities = self.probabilities in wanted
@@ -198,7 +256,7 @@ class FusedClasses(FusedForm):
             op.node("LinearClassifier", samples, **options, **{labels: self.classes.tolist()})
             _add_coefficients(op, rows)
 
-        return replace_tensors(model, wanted, write)
+        graph.replace(wanted, write)
 
 
 def _add_coefficients(op: GraphBuilder, rows: np.ndarray) -> None:

@@ -1,5 +1,7 @@
 """Fused operators compute the same as the nodes they replace, and as scikit-learn."""
 
+import cProfile
+import pstats
 from dataclasses import replace
 
 import numpy as np
@@ -22,7 +24,7 @@ from sklearn.ensemble import (
     RandomTreesEmbedding,
     VotingRegressor,
 )
-from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
+from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge, RidgeClassifier
 from sklearn.multiclass import OneVsOneClassifier
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
@@ -241,9 +243,9 @@ def test_more_leaves_than_float32_has_integers_are_not_fused():
     model = RandomForestRegressor(max_depth=4, **FEW).fit(SAMPLES, Y[:, 0])
     written = write_model(model, {"X": TensorType(11, (None, 5))}, np.float64)
     (trees,) = (form for form in written.fused if isinstance(form, FusedTrees))
-    assert TREES in operators(trees.apply(written.model))
+    assert TREES in operators(fuse(written.model, [trees]))
     many = replace(trees, nodes=replace(trees.nodes, is_leaf=np.ones(MAX_LEAVES + 1, dtype=bool)))
-    assert many.apply(written.model) is written.model
+    assert TREES not in operators(fuse(written.model, [many]))
 
 
 @pytest.mark.parametrize(
@@ -313,6 +315,19 @@ def test_scores_with_two_consumers(run_onnx):
     label, scores = check_same(model, X, run_onnx, wanted="LinearRegressor")
     assert label.tolist() == model.predict(X).tolist()
     np.testing.assert_allclose(scores, model.decision_function(X), atol=1e-4)
+
+
+def test_cost_is_linear_in_the_number_of_members():
+    def calls(n_classes):
+        y = np.arange(len(X)) % n_classes
+        written = write_model(
+            OneVsOneClassifier(RidgeClassifier()).fit(X, y), {"X": TensorType(1, (None, 5))}
+        )
+        profile = cProfile.Profile()
+        profile.runcall(fuse, written.model, written.fused)
+        return pstats.Stats(profile).total_calls
+
+    assert calls(8) < 6 * calls(4)  # 28 members instead of 6
 
 
 def test_classes_of_a_network(run_onnx):

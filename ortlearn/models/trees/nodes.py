@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from onnx import ModelProto, TensorProto
+from onnx import TensorProto
 
-from ...graphs import GraphBuilder, initializer_arrays
-from ..fusion import ML, ML_OPSET, FusedForm, add_array, computes, replace_tensors
+from ...graphs import GraphBuilder
+from ..fusion import ML, ML_OPSET, FusedForm, FusedGraph, add_array
 from ..parameters import Access
 from ..writer import ModelWriter
 from .thresholds import raised, rounded_down
@@ -234,23 +234,21 @@ class FusedTrees(FusedForm):
     n_scores: int = 1  # columns of the sums of a table of one value per leaf: tree i adds to i % n_scores
     base: str = ""  # initializer of the initial value of each sum
 
-    def apply(self, model: ModelProto) -> ModelProto:
-        if computes(model, self.sums):
-            model = self._with_sums(model)
-        if computes(model, self.numbers) and int(self.nodes.is_leaf.sum()) <= MAX_LEAVES:
-            model = replace_tensors(model, [self.numbers], self._write_numbers)
-        return model
+    def apply(self, graph: FusedGraph) -> None:
+        if graph.computes(self.sums):
+            self._replace_sums(graph)
+        if graph.computes(self.numbers) and int(self.nodes.is_leaf.sum()) <= MAX_LEAVES:
+            graph.replace([self.numbers], self._write_numbers)
 
-    def _with_sums(self, model: ModelProto) -> ModelProto:
-        """Return the model with the sums of this form; the same model for values of other types."""
-        values, base = self.values(model)
-        if values.dtype != np.float32:  # the type of the output
-            return model
-        return replace_tensors(model, [self.sums], lambda op: self._write_sums(op, values, base))
+    def _replace_sums(self, graph: FusedGraph) -> None:
+        """Replace the sums of this form, unless values are of other types."""
+        values, base = self.values(graph)
+        if values.dtype == np.float32:  # the type of the output
+            graph.replace([self.sums], lambda op: self._write_sums(op, values, base))
 
-    def values(self, model: ModelProto) -> tuple[np.ndarray, Any]:
+    def values(self, graph: FusedGraph) -> tuple[np.ndarray, Any]:
         """Return the values of all leaves, and the initial value of each sum."""
-        arrays = initializer_arrays(model, (*self.tables, self.base))
+        arrays = graph.arrays((*self.tables, self.base))
         base = arrays[self.base].ravel() if self.base else ()
         return np.concatenate([arrays[name] for name in self.tables]), base
 

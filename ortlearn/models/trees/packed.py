@@ -8,10 +8,10 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from onnx import ModelProto, TensorProto
+from onnx import TensorProto
 
 from ...graphs import GraphBuilder
-from ..fusion import FusedForm, computes
+from ..fusion import FusedForm, FusedGraph
 from .nodes import FusedTrees
 
 __all__ = ["LevelTrees", "PackedTrees", "by_levels", "for_many", "samples_from", "samples_of_levels"]
@@ -99,9 +99,9 @@ class TabledTrees(FusedTrees):
 class LevelTrees(TabledTrees):
     """Trees whose leaves the levels of the graph reach."""
 
-    def apply(self, model: ModelProto) -> ModelProto:
-        is_whole = computes(model, self.sums) and computes(model, self.numbers)
-        return self._with_sums(model) if is_whole else model
+    def apply(self, graph: FusedGraph) -> None:
+        if graph.computes(self.sums) and graph.computes(self.numbers):
+            self._replace_sums(graph)
 
     def _picked(self, op: GraphBuilder, values: np.ndarray) -> list[str]:
         numbers = op.Reshape(op.Transpose(self.numbers, perm=[1, 0]), [-1])
