@@ -4,7 +4,12 @@ import numpy as np
 import pytest
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.datasets import make_friedman1
-from sklearn.ensemble import HistGradientBoostingRegressor, RandomForestRegressor, VotingRegressor
+from sklearn.ensemble import (
+    BaggingRegressor,
+    HistGradientBoostingRegressor,
+    RandomForestRegressor,
+    VotingRegressor,
+)
 from sklearn.linear_model import LinearRegression, Ridge
 from sklearn.model_selection import GridSearchCV
 from sklearn.multioutput import MultiOutputRegressor, RegressorChain
@@ -45,6 +50,19 @@ def test_voters_and_the_best_model_of_a_search_are_trained_alone(model):
     assert list(vote.to_sklearn().named_estimators_) == ["trees", "none", "linear"]
     search = trained(GridSearchCV(model, {"max_depth": [model.max_depth]}, cv=2))
     np.testing.assert_allclose(search.predict(X), alone, rtol=1e-4)
+
+
+@pytest.mark.parametrize("options", [{}, {"max_features": 0.8, "bootstrap": False, "max_samples": 0.6}])
+def test_members_of_a_bagging_are_trained_alone(options):
+    """Trained together, leaves would be fitted to samples that trees have seen."""
+    model = BaggingRegressor(RandomForestRegressor(3), n_estimators=2, random_state=0, **options)
+    low, high = (
+        OrtGradientOptimizer(model, learning_loss=QuantileLoss(level), random_state=0).fit(X[:400], Y[:400])
+        for level in (0.05, 0.95)
+    )
+    inside = (low.predict(X[400:]) <= Y[400:]) & (Y[400:] <= high.predict(X[400:]))
+    assert inside.mean() > 0.9  # together: 0.6
+    np.testing.assert_allclose(low.to_sklearn().predict(X), low.predict(X), rtol=1e-4)
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

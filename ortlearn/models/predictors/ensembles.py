@@ -1,16 +1,26 @@
 """Ensembles: voting, bagging, stacking and AdaBoost, and outputs computed from scores."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from onnx import TensorProto
+from sklearn.tree import BaseDecisionTree
+from sklearn.utils import check_array
 
 from ...losses import LogLoss
 from ...penalties import NoPenalty
 from ..base import ModelDefinition, Objective, Route
-from ..capabilities import UNSEEN_OUTPUTS, Bags, CrossFitted, SeparateParts, ShiftedScores, capability_of
+from ..capabilities import (
+    UNSEEN_OUTPUTS,
+    Bags,
+    CrossFitted,
+    SeparateParts,
+    ShiftedScores,
+    capability_of,
+    reproduces_samples,
+)
 from ..objectives import common_objective, objective_of, with_scaled_penalty
 from ..scores import (
     Scores,
@@ -185,10 +195,32 @@ class VotingDefinition(MembersDefinition):
         return replace(found, transformed=op.joined(columns)) if model.flatten_transform else found
 
 
+def _bags(model: Any, given: Any) -> Generator[tuple[Any, Any], Any, None]:
+    """Yield the members of a bagging, and the samples and columns that each has drawn."""
+    X = check_array(given.X, accept_sparse=("csr", "csc"), dtype=None, ensure_all_finite=False)
+    bags = zip(model.estimators_, model.estimators_features_, model.estimators_samples_, strict=True)
+    for part, columns, bag in bags:
+        drawn, counts = np.unique(bag, return_counts=True)
+        own = replace(given, X=X[:, columns]).take(drawn)
+        if own.sample_weight is not None and not hasattr(model, "_sample_weight"):
+            counts = counts * own.sample_weight  # later releases of scikit-learn draw by weight
+        yield part, replace(own, sample_weight=counts)
+
+
 class BaggingDefinition(MembersDefinition):
     """BaggingRegressor and BaggingClassifier: each member uses a subset of the columns."""
 
-    capabilities: tuple[Any, ...] = Bags(), GrowingBagging(), ShiftedScores(common_offset)
+    capabilities: tuple[Any, ...] = (
+        *(Bags(), GrowingBagging(), ShiftedScores(common_offset)),
+        SeparateParts(
+            _bags,
+            lambda model, parts: setattr(model, "estimators_", parts),
+            # trees are trained on samples that they have not drawn
+            applies=lambda model, loss: (
+                reproduces_samples(model) and not isinstance(model.estimator, BaseDecisionTree)
+            ),
+        ),
+    )
 
     def routes(self, model: Any, columns: Sequence[int]) -> Iterator[Route]:
         for member, features in zip(model.estimators_, model.estimators_features_, strict=True):
