@@ -236,15 +236,19 @@ def leaf_estimates(
 def shifted_start(configuration: Configuration, start: Start, samples: Samples) -> Start | None:
     """Return the start with another loss than that of its fit to the samples; None if these are new.
 
-    This applies to models that reproduce the samples of their fit, such as neighbours. It is the same start
-    if clones do not show that a shift of the scores is better.
+    This applies to models that reproduce the samples of their fit, such as neighbours, and to fitted trees if
+    it is unknown which of the samples each has seen. It is the same start if clones do not show that a shift
+    of the scores is better.
     """
     offsets, source = _offsets(configuration, start), start.problem.source
     scores, part = start.problem.trainable.scores, None if source is None else fitted_part(source)
     is_fit = scores is not None and not scores.target_transformers  # to labels that are not transformed
-    if not (offsets and is_fit) or capability_of(part, Bags) is not None or part is not reached(source):
+    if not (offsets and is_fit) or part is not reached(source):
         return None
-    if is_fitted(configuration.source) and not is_seen(configuration, start, samples, False):
+    is_new, known = not is_fitted(configuration.source), start.data.members is not None
+    if capability_of(part, Bags) is not None and (is_new or known or configuration.is_trained):
+        return None
+    if not is_new and not is_seen(configuration, start, samples, False):
         return None
     runner = ScoreRunner(start.problem.task(False), configuration.runtime)
     random_state = np.random.RandomState(start.state.seed % 2**32)

@@ -104,3 +104,13 @@ def test_updates_begin_with_quantiles_of_unseen_samples(options):
             trainer.partial_fit(X[400:600], y[400:600])
         predicted.append(trainer.predict(X[600:]))
     assert 0.84 < np.mean((predicted[0] <= y[600:]) & (y[600:] <= predicted[1])) < 0.98
+
+
+@pytest.mark.parametrize("name", ["forest", "tree", "bagging"])
+def test_samples_of_the_fit_in_another_order_are_not_new(name):
+    """Which samples a tree has drawn is unknown then: predictions of clones choose a shift."""
+    X, y = make_friedman1(1000, 5, noise=1.0, random_state=0)
+    fitted, order = MODELS[name].fit(X[:400], y[:400]), np.random.RandomState(0).permutation(350)
+    some, levels = (X[order], y[order]), (0.05, 0.95)
+    low, high = (warm_start(fitted, *some, QuantileLoss(level)).predict(X[400:]) for level in levels)
+    assert 0.85 < ((low <= y[400:]) & (y[400:] <= high)).mean() < 0.97  # as new samples: 0.5

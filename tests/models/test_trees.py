@@ -16,6 +16,7 @@ from sklearn.ensemble import (
     IsolationForest,
     RandomForestClassifier,
     RandomForestRegressor,
+    VotingRegressor,
 )
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.tree import (
@@ -272,3 +273,16 @@ def test_monotonic_constraints_are_kept(model, sign):
         found = fitted.predict_proba(moved)[:, 1] if y.dtype == bool else fitted.predict(moved)
         assert (sign * np.diff(found.reshape(40, 21), axis=1)).min() >= -1e-6
     assert y.dtype == bool or np.abs(trained.predict(X) - model.predict(X)).max() > 0.01
+
+
+def test_members_keep_monotonic_constraints():
+    options = {"monotonic_cst": [1, *[0] * (X.shape[1] - 1)]}
+    bagging = BaggingRegressor(DecisionTreeRegressor(**options), **FEW)
+    model = VotingRegressor([("a", bagging), ("b", RandomForestRegressor(**FEW, **options))])
+    moved = np.repeat(X[:40], 21, axis=0)
+    moved[:, 0] = np.tile(np.linspace(-2, 2, 21), 40)
+    for fitted in (bagging, model):
+        fitted.fit(X[:60], X[:60, 0])
+        trained = OrtGradientOptimizer(fitted, random_state=0, keep_better=False, warm_start=True)
+        found = trained.fit(X[60:], X[60:, 1] - X[60:, 0]).predict(moved)
+        assert np.diff(found.reshape(40, 21), axis=1).min() >= -1e-6
