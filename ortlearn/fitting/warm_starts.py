@@ -28,7 +28,7 @@ from ..data.samples import Data
 from ..inference.running import LiveInference
 from ..inference.score_runner import ScoreRunner
 from ..models import find_definition, fitted_part, objective_of
-from ..models.capabilities import Bags, GrowingEnsemble, ShiftedScores, capability_of
+from ..models.capabilities import Bags, GrowingEnsemble, capability_of
 from ..onnx_files.loading import is_onnx_source
 from ..preprocessing.initial_fit import is_fitted, reached
 from ..problem.configuration import Configuration
@@ -41,7 +41,7 @@ from ..training.state import TrainingState
 from .keep_better import is_seen
 from .leaves.mixtures import Mixtures
 from .leaves.shares import LeafShares
-from .leaves.shifts import moved, shifted, unseen_shifts
+from .leaves.shifts import moved, offsets_of, offsets_of_stages, shifted, unseen_shifts
 from .start import Start
 from .validation import Validation
 
@@ -210,7 +210,8 @@ def setting_of(
     }
     shares = LeafShares.of(start.problem, step.task, data)
     estimates = estimates or leaf_estimates(configuration, start, step.task, data)
-    offsets = _offsets(configuration, start)
+    known = configuration, start.problem
+    offsets = offsets_of(*known) or offsets_of_stages(*known, step.task, data)
     if offsets and estimates is None:
         runner = ScoreRunner(step.task, configuration.runtime)
         centers[ShiftedPull] = partial(shifted, runner, start.weights, offsets)
@@ -224,7 +225,7 @@ def leaf_estimates(
     configuration: Configuration, start: Start, task: TrainingTask, data: Data
 ) -> LeafEstimates | None:
     """Return the estimates of the leaves of trees for another loss than their own; None for other models."""
-    offsets = _offsets(configuration, start)
+    offsets = offsets_of(configuration, start.problem)
     if offsets.keys() != start.weights.keys():
         return None
     from .leaves.estimates import LeafEstimates
@@ -240,7 +241,7 @@ def shifted_start(configuration: Configuration, start: Start, samples: Samples) 
     it is unknown which of the samples each has seen. It is the same start if clones do not show that a shift
     of the scores is better.
     """
-    offsets, source = _offsets(configuration, start), start.problem.source
+    offsets, source = offsets_of(configuration, start.problem), start.problem.source
     scores, part = start.problem.trainable.scores, None if source is None else fitted_part(source)
     is_fit = scores is not None and not scores.target_transformers  # to labels that are not transformed
     if not (offsets and is_fit) or part is not reached(source):
@@ -277,28 +278,6 @@ def _rounds(setting: Setting, mixed: list[Candidate] | None) -> list[list[Candid
     growth = setting.growth
     shares = () if growth is None else growth.rule.shares(fitted_part(growth.source))
     return [*found, [Grown(share) for share in shares]]
-
-
-def _offsets(configuration: Configuration, start: Start) -> dict[str, Any]:
-    """Return the changes of weights that change the scores by one; nothing for the model's own loss.
-
-    The pull keeps the values of leaves and of neighbours near the old ones, one by one. A loss with another
-    optimum, such as a quantile, requires a shift of all of them.
-    """
-    problem = start.problem
-    if problem.loss is None or problem.loss.in_python or problem.source is None:
-        return {}
-    if problem.has_default_loss or problem.link_of_labels != "identity":
-        return {}
-    part = fitted_part(problem.source)
-    rule, chosen = capability_of(part, ShiftedScores), configuration.conversion.weights_to_train
-    offset = None if rule is None or chosen is not None else rule.offset(part)
-    if rule is None or offset is None:
-        return {}
-    known = {name: problem.trainable.parameters[name] for name in start.weights}
-    if rule.attribute:
-        return {name: offset for name, own in known.items() if own.attribute == rule.attribute}
-    return {name: offset for name, own in known.items() if own.role == "table"}
 
 
 def _contains_training_samples(configuration: Configuration, start: Start) -> bool:

@@ -13,11 +13,19 @@ from ...comparison.evidence import best_of
 from ...comparison.measures import Weights, weights_of
 from ...data.samples import Data
 from ...inference.score_runner import ScoreRunner
+from ...models import fitted_part
+from ...models.capabilities import BoostedStages, ShiftedScores, capability_of
+from ...problem.configuration import Configuration
 from ...problem.problem import Problem
 from ...problem.samples import Samples
+from ...training.graphs.task import TrainingTask
+from ...training.optimisations.table_rows import looked_up_tables
 from .clones import unseen_predictions
 
-__all__ = ["VALUES", "best_shift", "losses_at", "moved", "shifted", "unseen_shifts"]
+__all__ = [
+    *("VALUES", "best_shift", "losses_at", "moved", "offsets_of", "offsets_of_stages"),
+    *("shifted", "unseen_shifts"),
+]
 
 #: Largest number of values at which losses are computed at once.
 VALUES = 96
@@ -102,3 +110,42 @@ def losses_at(
         changed[:, output] += value
         losses[:, number] = runner.losses(changed, data)
     return losses
+
+
+def offsets_of(configuration: Configuration, problem: Problem) -> dict[str, Any]:
+    """Return the changes of weights that change the scores by one; nothing for the model's own loss.
+
+    The pull keeps the values of leaves and of neighbours near the old ones, one by one. A loss with another
+    optimum, such as a quantile, requires a shift of all of them.
+    """
+    if not _may_shift(configuration, problem):
+        return {}
+    part = fitted_part(problem.source)
+    rule = capability_of(part, ShiftedScores)
+    offset = None if rule is None else rule.offset(part)
+    if rule is None or offset is None:
+        return {}
+    known = {name: problem.trainable.parameters[name] for name in problem.trainable.trained}
+    if rule.attribute:
+        return {name: offset for name, own in known.items() if own.attribute == rule.attribute}
+    return {name: offset for name, own in known.items() if own.role == "table"}
+
+
+def offsets_of_stages(
+    configuration: Configuration, problem: Problem, task: TrainingTask, data: Data
+) -> dict[str, Any]:
+    """Return the same for boosting, whose scores are sums over trees."""
+    if not _may_shift(configuration, problem) or data.y[0].size > 1:
+        return {}
+    if capability_of(fitted_part(problem.source), BoostedStages) is None:
+        return {}
+    tables, inputs = looked_up_tables(task, data), task.inputs(data)
+    return {name: 1 / inputs[feature].shape[1] for name, feature in tables.items() if len(tables) == 1}
+
+
+def _may_shift(configuration: Configuration, problem: Problem) -> bool:
+    """Return whether all weights of a model are trained by another loss of scores in units of the labels."""
+    if problem.loss is None or problem.loss.in_python or problem.source is None:
+        return False
+    is_other = not problem.has_default_loss and problem.link_of_labels == "identity"
+    return is_other and configuration.conversion.weights_to_train is None

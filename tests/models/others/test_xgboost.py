@@ -5,6 +5,7 @@ from functools import partial
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.metrics import mean_pinball_loss
 
 from ortlearn import OrtGradientOptimizer
 from ortlearn.exceptions import ConversionError
@@ -273,3 +274,18 @@ def test_names_of_columns_outside_ascii(samples):
         trained = OrtGradientOptimizer(model, learning_loss=loss, learning_rate="auto", random_state=0)
         found = trained.fit(frame, samples.y).to_sklearn()
         np.testing.assert_allclose(found.predict(frame), trained.predict(frame), rtol=1e-4)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_a_quantile_after_a_drift_begins_with_shifted_leaves():
+    rng = np.random.RandomState(0)
+    X = rng.uniform(-2, 2, (1000, 4))
+    y = np.exp(X[:, 0]) * (1 + 0.4 * rng.standard_normal(1000)) + 3 * (X[:, 1] > 0)
+    fitted = XGBRegressor(n_estimators=20, n_jobs=1).fit(X[:300], y[:300])
+    y = y * 1.6 + 5
+    options = {"learning_loss": QuantileLoss(0.9), "learning_rate": "auto", "max_iter": 100}
+    trainer = OrtGradientOptimizer(fitted, warm_start=True, random_state=0, **options)
+    predicted = trainer.fit(X[300:450], y[300:450]).predict(X[450:])
+    shifted = fitted.predict(X[450:]) + np.quantile(y[300:450] - fitted.predict(X[300:450]), 0.9)
+    losses = [mean_pinball_loss(y[450:], own, alpha=0.9) for own in (predicted, shifted)]
+    assert losses[0] < 1.05 * losses[1]
