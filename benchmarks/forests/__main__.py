@@ -21,7 +21,7 @@ from sklearn.ensemble import BaggingRegressor, ExtraTreesRegressor, RandomForest
 from sklearn.metrics import mean_pinball_loss
 
 from benchmarks.forests.data import DATA, SEEN, split
-from benchmarks.forests.rows import collect, options
+from benchmarks.forests.rows import collect, read_options
 from benchmarks.machine import describe
 from benchmarks.shards.report import write_block
 from benchmarks.tables import table
@@ -129,7 +129,7 @@ def page(rows: list[dict[str, Any]], n_splits: int) -> str:
 
 def main() -> None:
     """Measure, print, and write the page."""
-    arguments = options(__doc__)
+    arguments = read_options(__doc__)
     warnings.simplefilter("ignore")
     rows = collect(arguments, FAMILIES, measured, lambda row: page([row], 1).splitlines()[-1])
     text = page(rows, arguments.splits)

@@ -20,7 +20,7 @@ from sklearn.ensemble import GradientBoostingRegressor, HistGradientBoostingRegr
 
 from benchmarks.forests.__main__ import COST, LEVELS, cost, scores
 from benchmarks.forests.data import DATA, split
-from benchmarks.forests.rows import collect, options
+from benchmarks.forests.rows import collect, read_options
 from benchmarks.machine import describe
 from benchmarks.shards.report import write_block
 from benchmarks.tables import table
@@ -74,7 +74,7 @@ def line(rows: list[dict[str, Any]]) -> list[str]:
 
 def main() -> None:
     """Print the table, or write it to the page."""
-    arguments = options(__doc__)
+    arguments = read_options(__doc__)
     warnings.simplefilter("ignore")
     rows = collect(arguments, FAMILIES, measured, lambda row: str(line([row])))
     cases = [

@@ -11,12 +11,12 @@ from typing import Any
 
 from benchmarks.forests.data import DATA
 
-__all__ = ["collect", "options"]
+__all__ = ["collect", "read_options"]
 
 Row = dict[str, Any]
 
 
-def options(description: str | None) -> argparse.Namespace:
+def read_options(description: str | None) -> argparse.Namespace:
     """Return the options of the command line."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--splits", type=int, default=5)

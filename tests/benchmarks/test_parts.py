@@ -31,7 +31,7 @@ STARTED = ("worker.py", "attempt.py", "drift/picture.py")
 
 def test_programs_read_their_command_line():
     """``--help`` must not start a measurement."""
-    parsed = ("ArgumentParser(", "print_sheets(__doc__", "run_table(")
+    parsed = ("ArgumentParser(", "print_sheets(__doc__", "run_table(", "read_options(__doc__")
     for path in (ROOT / "benchmarks").rglob("*.py"):
         text = path.read_text(encoding="utf-8")
         if '__name__ == "__main__"' in text and not path.as_posix().endswith(STARTED):
