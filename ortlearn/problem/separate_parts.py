@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone, is_regressor
 
+from ..exceptions import WriteBackError
 from ..models.capabilities import SeparateParts, capability_of
 from ..onnx_files.loading import is_onnx_source
 from ..preprocessing.estimator_checks import last_step
@@ -40,12 +40,16 @@ def with_trained_parts(
     fitted = fit_clone(source, X, y, sample_weight=weights, random_state=random_state)
     last, found = last_step(fitted), []
     parts = rule.samples(last, Samples(after_steps(fitted, X), np.asarray(y), weights))
-    with suppress(StopIteration):
+    try:
         part, own = next(parts)
         while True:
             trainer = clone(owner).set_params(estimator=clone(part))
             found.append(trainer.fit(own.X, own.y, sample_weight=own.sample_weight).to_sklearn())
             part, own = parts.send(found[-1])
+    except StopIteration:
+        pass
+    except WriteBackError:  # a part cannot store scores of the loss, such as logarithms
+        return configuration
     if not found:
         return configuration
     rule.replace(last, found)

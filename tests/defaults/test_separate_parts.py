@@ -2,15 +2,18 @@
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.datasets import make_friedman1
 from sklearn.ensemble import (
     BaggingRegressor,
+    GradientBoostingRegressor,
     HistGradientBoostingRegressor,
     RandomForestRegressor,
     VotingRegressor,
 )
 from sklearn.linear_model import LinearRegression, Ridge
+from sklearn.metrics import r2_score
 from sklearn.model_selection import GridSearchCV
 from sklearn.multioutput import MultiOutputRegressor, RegressorChain
 from sklearn.pipeline import make_pipeline
@@ -120,3 +123,14 @@ def test_a_loss_that_couples_outputs_is_trained_together():
     model = MultiOutputRegressor(LinearRegression())
     trainer = OrtGradientOptimizer(model, learning_loss=Distance(), random_state=0)
     assert len(trainer.fit(X[:100], np.stack([Y, Y**2], 1)[:100]).history_) > 1
+
+
+def test_parts_that_cannot_store_the_scores_of_a_loss_are_trained_together():
+    X, y = make_friedman1(400, noise=0.5, random_state=0)
+    Y = np.maximum(np.column_stack([y, 30 - y]), 0)
+    model = MultiOutputRegressor(GradientBoostingRegressor(n_estimators=10, random_state=0))
+    own = clone(model).fit(X[:300], Y[:300]).score(X[300:], Y[300:])
+    trainer = OrtGradientOptimizer(model, learning_loss="poisson", random_state=0).fit(
+        X[:300], np.maximum(Y[:300], 0)
+    )
+    assert r2_score(Y[300:], trainer.predict(X[300:])) > own - 0.05
