@@ -118,7 +118,8 @@ class WarmStart:
             predictions = LiveInference(problem, problem.trainable.model, configuration.runtime)
         rule = capability_of(fitted_part(problem.source), GrowingEnsemble) if predictions else None
         by_votes = rule is not None and rule.by_votes
-        held_out, bounds = HeldOutVotes if by_votes else HeldOutSamples, classes is not None and not by_votes
+        held_out = HeldOutVotes if by_votes else HeldOutSamples
+        bounds = problem.targets.classes is not None and not by_votes
         known = runner, whole, given, numbers, bounds, predictions
         measure = held_out(*known, differs, keeps_losses=bounds and not is_bound)
         max_iter = min(ITERATIONS, settings.max_iter)
