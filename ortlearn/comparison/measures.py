@@ -14,7 +14,7 @@ from ..data.samples import Data
 
 __all__ = [
     *("MANY_SAMPLES", "Losses", "Measure", "Part", "State", "Weights"),
-    *("folds", "folds_without_copies", "misclassified", "weights_of"),
+    *("equal_rows", "folds", "folds_without_copies", "misclassified", "weights_of"),
 ]
 
 #: Number of cross-validation folds; with more samples than the second number, that many are drawn, and only
@@ -163,11 +163,19 @@ def _numbers_of_copies(data: Data) -> np.ndarray | None:
     if any(map(issparse, arrays)):
         return None
     columns = np.column_stack([_numeric(array).reshape(len(data), -1) for array in arrays]) + 0.0  # not -0.0
-    different, numbers = np.unique(columns, axis=0, return_inverse=True)
-    if len(different) == len(columns):
+    first, numbers = equal_rows(columns)
+    if len(first) == len(columns):
         return None
-    is_continuous = any(2 * len(np.unique(column)) > len(different) for column in different.T)
-    return numbers.ravel() if is_continuous else None
+    is_continuous = any(2 * len(np.unique(column)) > len(first) for column in columns[first].T)
+    return numbers if is_continuous else None
+
+
+def equal_rows(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the first of each group of rows with equal bytes, and the group of each row."""
+    matrix = np.ascontiguousarray(matrix)
+    rows = matrix.view(np.dtype((np.void, matrix.shape[1] * matrix.itemsize))).ravel()
+    _, first, groups = np.unique(rows, return_index=True, return_inverse=True)
+    return first, groups
 
 
 def _numeric(array: np.ndarray) -> np.ndarray:

@@ -106,9 +106,7 @@ def test_few_samples_with_weight(n_weighted):
 def test_copies_of_samples_of_a_frame():
     frame = pd.DataFrame({"x": X[:, 2], "kind": np.where(X[:, 1] > 0, "a", "b")})
     steps = make_column_transformer((OneHotEncoder(), ["kind"]), remainder="passthrough")
-    model, new = (
-        make_pipeline(steps, LinearRegression()).fit(frame[:200], y[:200]),
-        np.repeat([201, 202, 203], 30),
-    )
+    model = make_pipeline(steps, LinearRegression()).fit(frame[:200], y[:200])
+    new = np.repeat([201, 202, 203], 30)
     trainer = OrtGradientOptimizer(model, warm_start=True, random_state=0).fit(frame.iloc[new], y[new])
     assert trainer.score(frame[300:], y[300:]) > model.score(frame[300:], y[300:]) - 0.02

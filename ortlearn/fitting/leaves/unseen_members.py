@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.sparse import issparse
 
+from ...comparison.measures import equal_rows
 from ...data.samples import Data
 from ...models import fitted_part
 from ...models.capabilities import Bags, capability_of
@@ -63,9 +64,8 @@ def with_unseen_members(problem: Problem, samples: Samples, data: Data) -> Data:
 
 def _with_copies(drawn: np.ndarray, X: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Return whether members have seen samples or copies of them, if equal features have equal labels."""
-    rows = np.ascontiguousarray(X).view(np.dtype((np.void, X.shape[1] * X.itemsize))).ravel()
-    _, first, group = np.unique(rows, return_index=True, return_inverse=True)
-    if len(first) >= (1 - FEW_COPIES) * len(rows) or np.any(y[first][group] != y):
+    first, group = equal_rows(X)
+    if len(first) >= (1 - FEW_COPIES) * len(X) or np.any(y[first][group] != y):
         return drawn
     seen = np.zeros((len(first), drawn.shape[1]), dtype=bool)
     np.logical_or.at(seen, group, drawn)
