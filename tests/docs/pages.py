@@ -86,10 +86,14 @@ class Page:
         """Return alternative text and file of each picture."""
         return [(m["text"], m["target"]) for m in _LINK.finditer(self.without_code) if m["picture"]]
 
+    def entries(self) -> set[str]:
+        """Return the anchors of HTML elements, which addresses may name; myst does not take links to them."""
+        return set(_ANCHOR.findall(self.prose))
+
     def anchors(self) -> set[str]:
-        """Return the anchors that GitHub and myst generate from headings, and those that the page sets."""
+        """Return the anchors that GitHub and myst generate from headings, and the labels that the page sets."""
         seen: dict[str, int] = {}
-        found = {*_TARGET.findall(self.prose), *_ANCHOR.findall(self.prose)}
+        found = set(_TARGET.findall(self.prose))
         for title in _HEADING.findall(self.prose):
             words = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", title).replace("`", "").lower()
             slug = re.sub(r"[^\w\- ]", "", words).replace(" ", "-")

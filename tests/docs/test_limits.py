@@ -36,7 +36,7 @@ def test_errors_and_the_page_have_the_same_limits():
         for name in re.findall(r"(?:limit_address\(|limit(?:: str)? ?= ?)['\"]([\w-]+)", text)
     }
     page = Page(ROOT / exceptions.LIMITS)
-    assert len(written) > 25 and written <= page.anchors()
+    assert len(written) > 25 and written <= page.entries()
     pages = [ROOT / "CHANGELOG.md", *DOCS.rglob("*.md")]
     linked = {name for path in pages for name in re.findall(r"limits\.md#([\w-]+)", path.read_text("utf-8"))}
     assert set(re.findall(r'<a id="([\w-]+)">', page.text)) <= written | linked

@@ -26,15 +26,21 @@ def is_generated(target):
     return target.startswith(GENERATED) or "/gallery/" in target or "reference/api/" in target
 
 
+def targets_in(path, site):
+    """Return the anchors of a page that links may name; those of the site may not name HTML elements."""
+    page = Page(path)
+    return page.anchors() if site else page.anchors() | page.entries()
+
+
 def broken(page):
     """Return the broken local links and pictures of a page."""
-    found = []
+    found, site = [], page.path.is_relative_to(DOCS)
     for _, target in [*page.links(), *page.pictures()]:
         if re.match(r"^\w+:", target) or is_generated(target):
             continue
         name, _, anchor = target.partition("#")
         path = (page.path.parent / name).resolve() if name else page.path
-        if not path.exists() or (anchor and anchor not in Page(path).anchors()):
+        if not path.exists() or (anchor and anchor not in targets_in(path, site)):
             found.append(target)
     return found
 
@@ -144,10 +150,13 @@ BAD = """# One title
 def test_broken_links_are_found(tmp_path):
     path = tmp_path / "page.md"
     path.write_text(BAD)
-    (tmp_path / "other.md").write_text("# Other\n\n## What is it?\n")
+    (tmp_path / "other.md").write_text('# Other\n\n## What is it?\n\n<a id="entry"></a>Entry\n')
     page = Page(path)
     assert page.anchors() == {"one-title", "what-is-it"}
     assert broken(page) == ["#another", "missing.md", "picture.png"]
+    assert targets_in(tmp_path / "other.md", site=False) - targets_in(tmp_path / "other.md", site=True) == {
+        "entry"
+    }
     assert page.pictures() == [("", "picture.png")]
     assert "`[no](link.md)`"[1:-1] in page.code()
     assert page.words() == 14 and page.all_words() == 21
