@@ -91,7 +91,7 @@ class Page:
         return set(_ANCHOR.findall(self.prose))
 
     def anchors(self) -> set[str]:
-        """Return the anchors that GitHub and myst generate from headings, and the labels that the page sets."""
+        """Return the anchors of headings, as GitHub and myst name them, and the labels of the page."""
         seen: dict[str, int] = {}
         found = set(_TARGET.findall(self.prose))
         for title in _HEADING.findall(self.prose):
