@@ -48,8 +48,6 @@ class Candidate:
     later: ClassVar[float] = math.inf
     #: Strengths to compare, in decreasing order.
     strengths: ClassVar[tuple[float, ...]] = ()
-    #: Number of parts of the samples on which it is compared; None for all.
-    n_parts: ClassVar[int | None] = None
 
     @property
     def family(self) -> object:
@@ -170,8 +168,6 @@ class LeafMixture(LeafMeans):
 class LeafEstimate(Candidate):
     """Values of leaves for a loss, by :class:`~ortlearn.fitting.leaves.estimates.LeafEstimates`."""
 
-    n_parts = 3
-
     base: float  # factor of the values of the start
     pooled: float  # weight of all samples, besides those that share leaves
 
@@ -184,7 +180,6 @@ class LeafEstimate(Candidate):
 class Grown(Candidate):
     """The candidate kept before, and trees fitted on new samples with a share of the scores."""
 
-    n_parts = 3
     later = 0.5
 
     share: float
@@ -207,7 +202,7 @@ class Grown(Candidate):
         self, setting: Setting, measure: Measure, parts: tuple[Part, Part], kept: Any, previous: Any
     ) -> tuple[Any, Any]:
         """Fit trees only, or take those of another share; ``kept`` are the scores of the base."""
-        new, _ = found = previous or setting.growth.new_scores(*(part.samples for part in parts))
+        new, _ = found = previous or setting.growth.new_scores(*parts)
         if new is None or new.shape != kept.shape:
             return np.full_like(kept, np.nan), found
         return setting.growth.rule.mixed_scores(kept, new.astype(kept.dtype), self.share), found

@@ -17,9 +17,10 @@ __all__ = [
     *("equal_rows", "folds", "folds_without_copies", "misclassified", "weights_of"),
 ]
 
-#: Number of cross-validation folds; with more samples than the second number, that many are drawn, and only
-#: one fold is evaluated.
-FOLDS, MANY_SAMPLES = 5, 5_000
+#: Number of cross-validation folds. Clones of a model are fitted once for each, whatever compares them.
+FOLDS = 3
+#: With more samples, that many are drawn, and one part of them, of the inverse second number, is held out.
+MANY_SAMPLES, PARTS = 5_000, 5
 
 Weights = Mapping[str, np.ndarray]
 
@@ -44,10 +45,11 @@ class Part:
 
     data: Data  # inputs of the training graph
     samples: Any = None  # as they were given; None if no candidate needs them
+    numbers: np.ndarray | None = None  # of the samples among all; None for all, or others
 
-    def take(self, samples: np.ndarray) -> Part:
-        """Return some of the samples."""
-        return Part(self.data.take(samples), self.samples.take(samples))
+    def take(self, numbers: np.ndarray) -> Part:
+        """Return some of all samples."""
+        return Part(self.data.take(numbers), self.samples.take(numbers), numbers)
 
 
 class Measure:
@@ -124,7 +126,7 @@ def folds(
 
     if n_samples > most:
         drawn = random_state.choice(n_samples, MANY_SAMPLES, replace=False)
-        yield np.sort(drawn[MANY_SAMPLES // FOLDS :]), np.sort(drawn[: MANY_SAMPLES // FOLDS])
+        yield np.sort(drawn[MANY_SAMPLES // PARTS :]), np.sort(drawn[: MANY_SAMPLES // PARTS])
         return
     n_folds = min(n_folds, n_samples)
     by_class = labels is not None and np.unique(labels, return_counts=True)[1].min() >= n_folds

@@ -13,7 +13,7 @@ from ..data.samples import Data
 from ..exceptions import FewUpdatesWarning, warn_user
 from ..fitting.from_source import in_memory, labels_are_arrays
 from ..fitting.given import Beginning, Call, Given
-from ..fitting.source_counts import SourceTotals
+from ..fitting.sources.counts import SourceTotals
 from ..fitting.start import Start
 from ..onnx_files.loading import is_onnx_source
 from ..problem.configuration import Configuration, Runtime

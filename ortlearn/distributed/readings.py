@@ -13,9 +13,9 @@ from ..data.sample_blocks import SampleBlock
 from ..data.samples import Data
 from ..fitting.fingerprint_texts import arrays_text
 from ..fitting.run import Preparation
-from ..fitting.source_checks import LabelForm
-from ..fitting.source_counts import SampleCounter, SourceTotals
-from ..fitting.source_samples import SourceReader, add_moments, flat_labels
+from ..fitting.sources.checks import LabelForm
+from ..fitting.sources.counts import SampleCounter, SourceTotals
+from ..fitting.sources.samples import SourceReader, add_moments, flat_labels
 from ..inference.running import LiveInference
 from ..problem.configuration import Runtime
 from ..problem.problem import Problem

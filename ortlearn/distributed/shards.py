@@ -11,8 +11,8 @@ from distributed import Future
 
 from ..exceptions import SourceError
 from ..fitting.run import Preparation
-from ..fitting.source_counts import SourceTotals
-from ..fitting.source_samples import SourceReader
+from ..fitting.sources.counts import SourceTotals
+from ..fitting.sources.samples import SourceReader
 from ..problem.configuration import Runtime
 from ..problem.input_validation import InputFeatures
 from ..problem.label_scales import score_moments

@@ -13,7 +13,7 @@ from ..data.tables import Table
 from ..fitting.fitted_model import FittedModel
 from ..fitting.given import Call
 from ..fitting.scoring import dense_labels
-from ..fitting.source_counts import SourceTotals
+from ..fitting.sources.counts import SourceTotals
 from ..fitting.start import Start
 from ..fitting.validation import BaseValidation, Validation
 from ..problem.configuration import Runtime

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ..comparison.candidates import Candidate
-from .source_counts import Counts
+from .sources.counts import Counts
 
 __all__ = ["Fingerprint"]
 

@@ -27,9 +27,9 @@ from ..problem.problem import Problem
 from ..problem.samples import Samples
 from ..targets.encoding import check_labels
 from .given import Beginning, Call, Given
-from .source_checks import UniformSource
-from .source_counts import Counts, SourceTotals, count
-from .source_samples import SourceSamples
+from .sources.checks import UniformSource
+from .sources.counts import Counts, SourceTotals, count
+from .sources.samples import SourceSamples
 from .start import Start, new_start
 from .validation import Validation
 

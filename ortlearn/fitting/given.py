@@ -26,14 +26,15 @@ from ..training.settings import LoopSettings
 from ..training.state import TrainingState
 from .callbacks import EstimatorView, FitTask
 from .fitted_model import FittedModel
-from .keep_better import is_seen
-from .source_counts import Counts, SourceTotals
+from .seen_samples import is_seen
+from .sources.counts import Counts, SourceTotals
 from .start import Start, labelled, new_start, next_start
 from .validation import Validation
 from .warm_starts import WarmStart, shifted_start
 
 if TYPE_CHECKING:
-    from .growth import TreeStream
+    from .growth import Growth
+    from .tree_streams import TreeStream
 
 __all__ = ["Beginning", "Call", "Given", "InMemory", "named_classes"]
 
@@ -180,35 +181,36 @@ class InMemory(Given):
             if automatic:
                 return WarmStart(self.samples, own.random_state, candidate=self._decided)
             warn_user(REPRODUCED, UserWarning, once=True)
-        if call.resumed is None and self._is_seen(own, start):
+        from .growth import Growth  # only ensembles need it
+
+        expected = named_classes(own.configuration, own.classes, self.samples.y)
+        compared = own.configuration.keep_better and start.from_model and problem.loss is not None
+        growth = Growth.of(own.configuration, start, self.samples, expected) if compared else None
+        if call.resumed is None and self._is_seen(own, start, growth):
             # without a reason, it is the fit that was asked for
             reason = SEEN if is_fitted(own.configuration.source) or own.last is not None else ""
             return WarmStart(self.samples, own.random_state, candidate=KeptStart(), reason=reason)
-        compared = own.configuration.keep_better and start.from_model and problem.loss is not None
         if not (automatic and compared):
             return None
         if call.resumed is None and self.is_split and (missing := _missing_classes(start)):
             reason = f"the samples lack the classes {missing}, which training would unlearn"
             return WarmStart(self.samples, own.random_state, candidate=KeptStart(), reason=reason)
         candidate = None if call.resumed is None else call.resumed.fingerprint.candidate or Pull()
-        expected = named_classes(own.configuration, own.classes, self.samples.y)
-        from .growth import Growth  # only ensembles need it
-
-        growth = Growth.of(own.configuration, start, self.samples, expected)
         return WarmStart(self.samples, own.random_state, growth, candidate)
 
-    def _is_seen(self, beginning: Beginning, start: Start) -> bool:
+    def _is_seen(self, beginning: Beginning, start: Start, growth: Growth | None) -> bool:
         """Return whether the samples prove nothing, since the starting weights may be fitted on them."""
         configuration, problem, last = beginning.configuration, start.problem, beginning.last
         compared = start.from_model and problem.source is not None and problem.loss is not None
         if not (compared and self.is_split and configuration.is_default) or is_grown(configuration, last):
             return False
         is_new = self._held_out is not None and not is_fitted(configuration.source)  # fitted on the others
-        return not is_new and is_seen(configuration, start, self.samples, last is not None)
+        return not is_new and is_seen(configuration, start, self.samples, last is not None, growth)
 
     def tree_stream(self, call: Call, start: Start) -> TreeStream | None:
         """Return the call of ``partial_fit`` for an ensemble of trees; single trees are an error."""
-        from .growth import Growth, TreeStream
+        from .growth import Growth
+        from .tree_streams import TreeStream
 
         _check_grows(start.problem)
         own = call.beginning

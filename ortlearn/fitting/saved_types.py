@@ -35,7 +35,7 @@ from ..training.solvers.coordinates import Coordinates, Scale
 from ..training.state import Best, Evaluations, TrainingState
 from .fingerprint import Fingerprint
 from .former_records import Position, Resumption, Window, state_of_values
-from .source_counts import Counts, SourceTotals
+from .sources.counts import Counts, SourceTotals
 
 __all__ = ["TYPES"]
 

@@ -37,8 +37,8 @@ from ..training.state import TrainingState
 from .file_checks import check_file, check_shape_of_scores
 from .fitted_model import FittedModel
 from .leaves.unseen_members import with_unseen_members
-from .source_counts import SourceTotals
-from .source_samples import OneChunk
+from .sources.counts import SourceTotals
+from .sources.samples import OneChunk
 
 __all__ = ["Start", "new_start", "labelled", "next_start", "with_anchor"]
 

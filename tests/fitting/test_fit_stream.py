@@ -90,8 +90,8 @@ def test_every_sample_once_in_random_order(given):
     from ortlearn.data.opening import open_source
     from ortlearn.data.orders import ORDER_VERSION
     from ortlearn.data.samples import Data
-    from ortlearn.fitting.source_counts import count
-    from ortlearn.fitting.source_samples import SourcePasses, SourceSamples
+    from ortlearn.fitting.sources.counts import count
+    from ortlearn.fitting.sources.samples import SourcePasses, SourceSamples
 
     numbers = np.arange(200_000, dtype=np.float32).reshape(-1, 1)
     source = open_source(numbers, numbers.ravel())

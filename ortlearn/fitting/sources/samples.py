@@ -9,25 +9,25 @@ from typing import Any
 
 import numpy as np
 
-from ..data.chunks import ArrayPool, chunk_size, cut, whole_blocks
-from ..data.orders import epoch_order
-from ..data.passes import Chunk, PassesInMemory
-from ..data.prefetch import prefetched
-from ..data.sample_blocks import SampleBlock
-from ..data.samples import Data
-from ..data.source_errors import located
-from ..data.sources import Source
-from ..exceptions import SourceError
-from ..problem.configuration import Runtime
-from ..problem.input_validation import InputFeatures, read_samples
-from ..problem.label_scales import label_moments, score_moments
-from ..problem.objective_weights import objective_weights
-from ..problem.problem import Problem
-from ..targets.label_arrays import with_masked_labels
-from ..targets.weight_sums import scale_of
-from ..training.graphs.first_layers import Moments
-from ..training.graphs.task import TrainingTask
-from .source_counts import SourceTotals, checked_weights
+from ...data.chunks import ArrayPool, chunk_size, cut, whole_blocks
+from ...data.orders import epoch_order
+from ...data.passes import Chunk, PassesInMemory
+from ...data.prefetch import prefetched
+from ...data.sample_blocks import SampleBlock
+from ...data.samples import Data
+from ...data.source_errors import located
+from ...data.sources import Source
+from ...exceptions import SourceError
+from ...problem.configuration import Runtime
+from ...problem.input_validation import InputFeatures, read_samples
+from ...problem.label_scales import label_moments, score_moments
+from ...problem.objective_weights import objective_weights
+from ...problem.problem import Problem
+from ...targets.label_arrays import with_masked_labels
+from ...targets.weight_sums import scale_of
+from ...training.graphs.first_layers import Moments
+from ...training.graphs.task import TrainingTask
+from .counts import SourceTotals, checked_weights
 
 __all__ = ["OneChunk", "SourceReader", "SourceSamples", "add_moments", "flat_labels"]
 

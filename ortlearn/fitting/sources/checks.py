@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 
-from ..data.sample_blocks import SampleBlock
-from ..data.source_errors import errors_in
-from ..data.sources import Source
-from ..data.tables import Table
-from ..preprocessing.columns import column_keys, is_frame, is_missing, refuse_masked
-from ..problem.input_validation import InputFeatures
+from ...data.sample_blocks import SampleBlock
+from ...data.source_errors import errors_in
+from ...data.sources import Source
+from ...data.tables import Table
+from ...preprocessing.columns import column_keys, is_frame, is_missing, refuse_masked
+from ...problem.input_validation import InputFeatures
 
 __all__ = ["LabelForm", "UniformSource"]
 

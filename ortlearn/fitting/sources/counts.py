@@ -10,17 +10,17 @@ from typing import Any
 import numpy as np
 from sklearn.utils.multiclass import check_classification_targets
 
-from ..data.checksums import checksum
-from ..data.chunks import cut
-from ..data.sample_blocks import SampleBlock
-from ..data.source_errors import located
-from ..data.sources import Source
-from ..exceptions import SourceError
-from ..problem.samples import flat_weights, weights_of_samples
-from ..targets.encoding import check_labels
-from ..targets.label_arrays import not_one_per_sample, numbers_of_positions, with_masked_labels
-from ..targets.weight_sums import BLOCK, LabelSums
-from ..training.progress import progress_bar
+from ...data.checksums import checksum
+from ...data.chunks import cut
+from ...data.sample_blocks import SampleBlock
+from ...data.source_errors import located
+from ...data.sources import Source
+from ...exceptions import SourceError
+from ...problem.samples import flat_weights, weights_of_samples
+from ...targets.encoding import check_labels
+from ...targets.label_arrays import not_one_per_sample, numbers_of_positions, with_masked_labels
+from ...targets.weight_sums import BLOCK, LabelSums
+from ...training.progress import progress_bar
 
 __all__ = ["Counts", "SampleCounter", "SourceTotals", "checked_weights", "count"]
 

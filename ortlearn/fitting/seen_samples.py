@@ -1,0 +1,170 @@
+"""Whether a model was fitted on the samples: its losses are compared with those of clones."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.pipeline import Pipeline
+from sklearn.utils import get_tags
+
+from ..comparison.evidence import best_of, bounded
+from ..comparison.measures import MANY_SAMPLES, folds_without_copies, weights_of
+from ..exceptions import OrtlearnError
+from ..inference.running import LiveInference
+from ..models import fitted_part
+from ..models.capabilities import CrossFitted, capability_of, cross_fitting_of, with_few_members
+from ..models.registry import definition_or_default, inner_part
+from ..preprocessing.initial_fit import after_steps, final_step, fit_clone, is_fitted, labels_within
+from ..problem.configuration import Configuration
+from ..problem.samples import Samples
+from ..quiet import quiet
+from .start import Start, new_start
+from .validation import evaluator
+
+if TYPE_CHECKING:  # only ensembles need it
+    from .growth import Growth
+
+__all__ = ["folds_of", "is_seen"]
+
+#: Standard errors by which the loss of samples must be lower for fits that contain them.
+EVIDENCE_OF_OVERFITTING = 2.0
+
+
+def folds_of(start: Start) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Return what each fold of the samples keeps and leaves out, the same for all comparisons of a start."""
+    classes = start.problem.encoder.class_indices(start.data.y)
+    return folds_without_copies(classes, start.data, np.random.RandomState(start.state.seed % 2**32))
+
+
+def is_seen(
+    configuration: Configuration, start: Start, samples: Samples, again: bool, growth: Growth | None = None
+) -> bool:
+    """Return whether the starting weights were probably fitted on the samples.
+
+    Clones are fitted on all folds but one. If they predict their own samples better than the others, by more
+    than chance, a model that predicts the samples nearly as well as the clones their own ones has seen them.
+    If the clones predict both equally well, the comparison cannot tell, and the result is False. Of labels
+    that are numbers, square roots of losses are compared, too, since few outliers decide on means.
+    ``again`` says that the weights are those of an earlier training; a ``growth`` keeps the clones.
+    """
+    if len(start.data) < 2:
+        return False
+    source = configuration.source
+    tags = get_tags(final_step(source))  # a pipeline does not say that its last step requires labels
+    if start.problem.needs_labels and tags.transformer_tags is not None and not tags.target_tags.required:
+        return False  # its fit has not seen the labels
+    if not is_fitted(source) and not again:
+        return True
+    random_state = np.random.RandomState(start.state.seed % 2**32)
+    rows = np.arange(len(start.data))
+    if len(rows) > MANY_SAMPLES:
+        rows = np.sort(random_state.choice(len(rows), MANY_SAMPLES, replace=False))
+    samples, start = samples.take(rows), replace(start, data=start.data.take(rows))
+    own, classes = _losses(configuration, start), start.problem.encoder.class_indices(start.data.y)
+    sums, outside, weights = np.zeros((2, len(own))), own.copy(), np.zeros(len(own))
+    growth = None if _learns_labels(start.problem.source) else growth
+    for kept, left_out in folds_of(start):
+        losses = _losses_of_clone(configuration, start, samples, kept, growth)
+        if losses is None:
+            return False
+        sums[:, kept] += losses[kept], np.ones(len(kept))
+        outside[left_out], weights[left_out] = losses[left_out], weights_of(start.data)[left_out]
+        new = np.stack([own, outside])[:, left_out]
+        if best_of(new, weights[left_out], [None], EVIDENCE_OF_OVERFITTING) == 0:
+            return _members_have_seen(configuration, start, samples)  # such as after a drift
+    views = [np.stack([outside, sums[0] / np.maximum(sums[1], 1), own])]
+    if classes is None:  # outliers, whose losses are large, do not decide on square roots
+        views.append(np.sqrt(views[0] - views[0].min()))
+    overfits = any(best_of(view[:2], weights, [None], EVIDENCE_OF_OVERFITTING) == 0 for view in views)
+    if overfits and all(weights @ (view[2] - view[:2].mean(axis=0)) < 0 for view in views):
+        return True
+    return _members_have_seen(configuration, start, samples)
+
+
+def _members_have_seen(configuration: Configuration, start: Start, samples: Samples) -> bool:
+    """Return whether a part whose outputs were cross-validated has seen the samples."""
+    source = start.problem.source
+    if isinstance(source, Pipeline) and len(source.steps) > 1 and cross_fitting_of(source[:-1]):
+        steps, data = source[:-1], (samples.X, samples.y)
+        codes = [np.asarray(own.transform(samples.X)) for own in (steps, clone(steps).fit(*data))]
+        if (
+            codes[0].shape == codes[1].shape
+            and codes[0].dtype.kind == "f"
+            and np.allclose(codes[0], codes[1])
+        ):
+            return True
+    part = fitted_part(source)
+    rule = capability_of(part, CrossFitted)
+    if rule is None or not rule.applies(part):
+        return False
+    classes = start.problem.encoder.class_indices(start.data.y)
+    inside = replace(samples, X=after_steps(source, samples.X), y=labels_within(source, samples.y))
+    inside = inside if classes is None else replace(inside, y=np.ravel(classes))
+    known = replace(configuration.in_type(start.problem.dtype), warm_start=True)
+    for member in rule.members(part):
+        try:
+            own = replace(known, source=member)
+            random_state = np.random.RandomState(start.state.seed % 2**32)
+            other = new_start(own, inside, random_state, start.state.seed, compares=False)
+            if is_seen(own, other, inside, True):
+                return True
+        except OrtlearnError:  # a member without an ONNX form
+            continue
+    return False
+
+
+def _losses_of_clone(
+    configuration: Configuration, start: Start, samples: Samples, kept: np.ndarray, growth: Growth | None
+) -> np.ndarray | None:
+    """Return losses of all samples by a clone fitted on some; None if the fit fails or a class is missing."""
+    with quiet():
+        try:
+            other = growth.clone(samples, kept)[1] if growth else _clone(configuration, start, samples, kept)
+            if other is None:
+                return None
+            scores, others = start.problem.trainable.scores, other.problem.trainable.scores
+            same = scores is not None and others is not None and scores.shape == others.shape
+            return _losses(configuration, other) if same else None
+        except Exception:  # a fit that fails, as for an unknown category, says nothing about the model
+            return None
+
+
+def _clone(configuration: Configuration, start: Start, samples: Samples, kept: np.ndarray) -> Start:
+    """Return the start, on all samples, of a clone fitted on some."""
+    some, seed = samples.take(kept), start.state.seed
+    first, second = (np.random.RandomState(seed % 2**32) for _ in range(2))
+    source = _fitted_again(configuration.source)
+    clone = fit_clone(source, some.X, some.y, sample_weight=some.sample_weight, random_state=first)
+    known = replace(configuration.in_type(start.problem.dtype), source=clone, warm_start=True)
+    return new_start(known, samples, second, seed, compares=False)
+
+
+def _learns_labels(source: Any) -> bool:
+    """Return whether steps before the last one are fitted to labels: clones refit them, too."""
+    steps = [step for _, step in source.steps[:-1]] if isinstance(source, Pipeline) else []
+    nested = [own for step in steps if hasattr(step, "fit") for own in step.get_params().values()]
+    return any(get_tags(own).target_tags.required for own in (*steps, *nested) if hasattr(own, "fit"))
+
+
+def _losses(configuration: Configuration, start: Start) -> np.ndarray:
+    """Return the loss of each sample, with the starting weights."""
+    problem, data = start.problem, start.data
+    runner = LiveInference(problem, problem.trainable.model, configuration.runtime)
+    if problem.trainable.text_steps and data.members is None:  # features of documents, as in the training
+        runner = evaluator(configuration, problem, data, prepares=False)
+    losses = runner.with_weights(start.weights).losses(data.X, data.y).reshape(len(data), -1).mean(axis=1)
+    return losses if problem.encoder.class_indices(data.y) is None else bounded(losses)
+
+
+def _fitted_again(source: Any) -> Any:
+    """Return what clones are fitted of: the estimator inside a frozen one or a search, with few members."""
+    inner = inner_part(source) if definition_or_default(source).wraps else None
+    if inner is not None:
+        return _fitted_again(inner[1])
+    if not isinstance(source, Pipeline):
+        return with_few_members(source)
+    name, last = source.steps[-1]
+    return Pipeline([*source.steps[:-1], (name, _fitted_again(last))])

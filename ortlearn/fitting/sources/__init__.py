@@ -1,0 +1,1 @@
+"""Samples of a source: checked, counted, and read for the training."""
