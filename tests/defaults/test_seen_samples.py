@@ -230,3 +230,23 @@ def test_fits_to_cross_validated_outputs_are_kept(model, start):
     trainer = OrtGradientOptimizer(model if start == "fresh" else own, warm_start=start == "warm")
     trainer.set_params(random_state=0).fit(X[:600], y[:600])
     assert trainer.score(X[600:], y[600:]) > own.score(X[600:], y[600:]) - 0.01
+
+
+@pytest.mark.filterwarnings("ignore::ortlearn.exceptions.StartKeptWarning")
+@pytest.mark.parametrize(
+    "model", [BOOSTED, make_pipeline(StandardScaler(), BOOSTED)], ids=("alone", "after a step")
+)
+@pytest.mark.parametrize("samples, most", [(NEW, 4), (MOVED, 4), (OLD, 3)], ids=("new", "moved", "fitted"))
+def test_clones_are_fitted_once(model, samples, most, monkeypatch):
+    """Three folds decide whether samples were seen, and on new trees, which one more fit then adds."""
+    model, fits = clone(model).fit(*OLD), []
+    own = GradientBoostingRegressor.fit
+
+    def counted(self, *arguments, **options):
+        fits.append(len(arguments[0]))
+        return own(self, *arguments, **options)
+
+    monkeypatch.setattr(GradientBoostingRegressor, "fit", counted)
+    trainer = OrtGradientOptimizer(model, warm_start=True, random_state=0).fit(*samples)
+    assert 3 <= len(fits) <= most and fits[:3] == [100, 100, 100]
+    assert (samples is MOVED) == (len(fits) == 4 and not trainer.start_kept_)

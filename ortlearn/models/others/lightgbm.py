@@ -3,7 +3,6 @@
 # Booster.dump_model returns trees, and get_leaf_output leaves. Splits follow "Missing Value Handle" and
 # "Categorical Feature Support" of LightGBM's advanced topics.
 
-import copy
 from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any
@@ -196,7 +195,8 @@ def _leaf_numbers(op: ModelWriter, model: Any, booster: dict[str, Any], x: Any) 
 
 def _params(model: Any) -> dict[str, Any]:
     """Return the parameters of the fit by their main names instead of aliases."""
-    return copy.deepcopy(model.booster_).params
+    text = model.booster_.model_to_string(num_iteration=1)  # the copy of a booster takes all trees
+    return type(model.booster_)(model_str=text).params
 
 
 def _words(booster: dict[str, Any]) -> list[str]:

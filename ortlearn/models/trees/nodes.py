@@ -83,16 +83,20 @@ class Nodes:
         (2, [False, False, True, True, True])
         """
         n_splits = len(left)
-        leaves = n_splits + 1
-        depth, level, children = 1, [0] if n_splits else [], np.column_stack([left, right]).tolist()
+        count, depth, level = 2 * n_splits + 1, 1, [0] if n_splits else []
+        children = list(zip(left, right, strict=True))
         while level := [child for node in level for child in children[node] if child < n_splits]:
             depth += 1
-        left, right = (np.append(np.asarray(own, np.int64), [-1] * leaves) for own in (left, right))
-        feature = np.append(np.asarray(feature, np.int64), [0] * leaves)
-        threshold = np.append(np.asarray(threshold, np.float64), [0.0] * leaves)
-        missing_left = np.append(np.asarray(missing_left, bool), [False] * leaves)
-        is_leaf = np.arange(n_splits + leaves) >= n_splits
-        return cls(np.array([len(is_leaf)]), depth, is_leaf, left, right, feature, threshold, missing_left)
+
+        def of_all(values: Any, of_leaf: Any, dtype: Any) -> np.ndarray:
+            found = np.full(count, of_leaf, dtype)
+            found[:n_splits] = values
+            return found
+
+        left, right = (of_all(own, -1, np.int64) for own in (left, right))
+        columns, limits = of_all(feature, 0, np.int64), of_all(threshold, 0.0, np.float64)
+        is_leaf, missing = np.arange(count) >= n_splits, of_all(missing_left, False, bool)
+        return cls(np.array([count]), depth, is_leaf, left, right, columns, limits, missing)
 
     @classmethod
     def joined(cls, parts: Sequence[Nodes]) -> Nodes:
