@@ -83,20 +83,22 @@ class Nodes:
         (2, [False, False, True, True, True])
         """
         n_splits = len(left)
-        count, depth, level = 2 * n_splits + 1, 1, [0] if n_splits else []
-        children = list(zip(left, right, strict=True))
+        count, children = 2 * n_splits + 1, list(zip(left, right, strict=True))
+        depth, level = 1, [0] if n_splits else []
         while level := [child for node in level for child in children[node] if child < n_splits]:
             depth += 1
 
         def of_all(values: Any, of_leaf: Any, dtype: Any) -> np.ndarray:
-            found = np.full(count, of_leaf, dtype)
-            found[:n_splits] = values
-            return found
+            return np.append(np.asarray(values, dtype), np.full(n_splits + 1, of_leaf, dtype))
 
         left, right = (of_all(own, -1, np.int64) for own in (left, right))
         columns, limits = of_all(feature, 0, np.int64), of_all(threshold, 0.0, np.float64)
-        is_leaf, missing = np.arange(count) >= n_splits, of_all(missing_left, False, bool)
-        return cls(np.array([count]), depth, is_leaf, left, right, columns, limits, missing)
+        sizes, is_leaf, missing = (
+            np.array([count]),
+            np.arange(count) >= n_splits,
+            of_all(missing_left, 0, bool),
+        )
+        return cls(sizes, depth, is_leaf, left, right, columns, limits, missing)
 
     @classmethod
     def joined(cls, parts: Sequence[Nodes]) -> Nodes:
