@@ -82,23 +82,16 @@ class Nodes:
         >>> tree.depth, tree.is_leaf.tolist()
         (2, [False, False, True, True, True])
         """
-        n_splits = len(left)
-        count, children = 2 * n_splits + 1, list(zip(left, right, strict=True))
-        depth, level = 1, [0] if n_splits else []
+        n_splits, children = len(left), list(zip(left, right, strict=True))
+        depth, level, is_leaf = 1, [0] if n_splits else [], np.arange(2 * n_splits + 1) >= n_splits
         while level := [child for node in level for child in children[node] if child < n_splits]:
             depth += 1
-
-        def of_all(values: Any, of_leaf: Any, dtype: Any) -> np.ndarray:
-            return np.append(np.asarray(values, dtype), np.full(n_splits + 1, of_leaf, dtype))
-
-        left, right = (of_all(own, -1, np.int64) for own in (left, right))
-        columns, limits = of_all(feature, 0, np.int64), of_all(threshold, 0.0, np.float64)
-        sizes, is_leaf, missing = (
-            np.array([count]),
-            np.arange(count) >= n_splits,
-            of_all(missing_left, 0, bool),
-        )
-        return cls(sizes, depth, is_leaf, left, right, columns, limits, missing)
+        given = (left, -1, np.int64), (right, -1, np.int64), (feature, 0, np.int64)
+        arrays = []
+        for values, of_leaf, dtype in (*given, (threshold, 0, np.float64), (missing_left, 0, bool)):
+            arrays.append(np.full(len(is_leaf), of_leaf, dtype))
+            arrays[-1][:n_splits] = values
+        return cls(np.array([len(is_leaf)]), depth, is_leaf, *arrays)
 
     @classmethod
     def joined(cls, parts: Sequence[Nodes]) -> Nodes:
