@@ -76,6 +76,13 @@ class GradientStep(BaseStep):
         """Return the graph of objective and gradients."""
         return {"objective": self._compiled(rounded=False)[0].model}
 
+    def start(self, data: Data, sizes: list[int], weights: Any, *options: Any) -> CarriedBuffers:
+        """Bind the samples, unless they are bound: each evaluation writes the weights."""
+        shapes = list(map(np.shape, weights.values()))
+        if data is not self._data or shapes != list(map(np.shape, self._buffers.written())):
+            super().start(data, sizes, weights, *options)
+        return self._buffers
+
     def bind(self, data: Data, sizes: list[int], buffers: CarriedBuffers) -> None:
         """Keep the tensors of weights, gradients and, if they fit, samples; the first call binds them."""
         self._data, self._buffers, self._calls = data, buffers, dict[bool, BoundCall]()
