@@ -15,7 +15,13 @@ from ..comparison.measures import Part
 from ..exceptions import OrtlearnError
 from ..inference.score_runner import ScoreRunner
 from ..models import fitted_part
-from ..models.capabilities import GrowingEnsemble, ReplacedModel, capability_of, with_few_members
+from ..models.capabilities import (
+    BoostedStages,
+    GrowingEnsemble,
+    ReplacedModel,
+    capability_of,
+    with_few_members,
+)
 from ..models.registry import inner_part
 from ..preprocessing.columns import count_samples
 from ..preprocessing.initial_fit import after_steps, fit_clone, is_fitted, labels_within, reached
@@ -89,9 +95,13 @@ class Growth:
         return model if known is None or np.array_equal(model.classes_, known) else None
 
     def clone(self, samples: Samples, numbers: np.ndarray) -> tuple[Any, Start | None]:
-        """Return a clone fitted on some of all samples, and its start on all of them; each is made once."""
-        part = self.fitted(samples.take(numbers), to_compare=True)
-        start = None if part is None else self._start_of(part, samples, compares=False)
+        """Return a clone fitted on some of all samples, and its start on all; None for known scores.
+
+        Each is made once.
+        """
+        part, start = self.fitted(samples.take(numbers), to_compare=True), None
+        if part is not None and capability_of(part, BoostedStages) is None:
+            start = self._start_of(part, samples, compares=False)
         return self.clones.setdefault(numbers.tobytes(), (part, start))
 
     def new_scores(self, samples: Part, others: Part) -> tuple[np.ndarray | None, Any]:

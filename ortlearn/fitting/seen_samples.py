@@ -14,10 +14,17 @@ from ..comparison.evidence import best_of, bounded
 from ..comparison.measures import MANY_SAMPLES, folds_without_copies, weights_of
 from ..exceptions import OrtlearnError
 from ..inference.running import LiveInference
+from ..inference.score_runner import ScoreRunner
 from ..models import fitted_part
-from ..models.capabilities import CrossFitted, capability_of, cross_fitting_of, with_few_members
+from ..models.capabilities import (
+    BoostedStages,
+    CrossFitted,
+    capability_of,
+    cross_fitting_of,
+    with_few_members,
+)
 from ..models.registry import definition_or_default, inner_part
-from ..preprocessing.initial_fit import after_steps, final_step, fit_clone, is_fitted, labels_within
+from ..preprocessing.initial_fit import after_steps, final_step, fit_clone, is_fitted, labels_within, reached
 from ..problem.configuration import Configuration
 from ..problem.samples import Samples
 from ..quiet import quiet
@@ -120,26 +127,40 @@ def _losses_of_clone(
     configuration: Configuration, start: Start, samples: Samples, kept: np.ndarray, growth: Growth | None
 ) -> np.ndarray | None:
     """Return losses of all samples by a clone fitted on some; None if the fit fails or a class is missing."""
+    seed, scores = start.state.seed, start.problem.trainable.scores
     with quiet():
         try:
-            other = growth.clone(samples, kept)[1] if growth else _clone(configuration, start, samples, kept)
-            if other is None:
+            if growth is not None:
+                (part, other), X = growth.clone(samples, kept), growth.after_steps(samples.X)
+            else:
+                some, random_state = samples.take(kept), np.random.RandomState(seed % 2**32)
+                given = {"sample_weight": some.sample_weight, "random_state": random_state}
+                source = fit_clone(_fitted_again(configuration.source), some.X, some.y, **given)
+                part, other, X = reached(source), None, after_steps(source, samples.X)
+            if part is None or scores is None:
                 return None
-            scores, others = start.problem.trainable.scores, other.problem.trainable.scores
-            same = scores is not None and others is not None and scores.shape == others.shape
-            return _losses(configuration, other) if same else None
+            rule = capability_of(part, BoostedStages)
+            if rule is not None and not scores.target_transformers:
+                return _losses_of_scores(configuration, start, rule.scores_of(part, X), scores.n_outputs)
+            if other is None:
+                known = replace(configuration.in_type(start.problem.dtype), source=source, warm_start=True)
+                random_state = np.random.RandomState(seed % 2**32)
+                other = new_start(known, samples, random_state, seed, compares=False)
+            others = other.problem.trainable.scores
+            return _losses(configuration, other) if others and scores.shape == others.shape else None
         except Exception:  # a fit that fails, as for an unknown category, says nothing about the model
             return None
 
 
-def _clone(configuration: Configuration, start: Start, samples: Samples, kept: np.ndarray) -> Start:
-    """Return the start, on all samples, of a clone fitted on some."""
-    some, seed = samples.take(kept), start.state.seed
-    first, second = (np.random.RandomState(seed % 2**32) for _ in range(2))
-    source = _fitted_again(configuration.source)
-    clone = fit_clone(source, some.X, some.y, sample_weight=some.sample_weight, random_state=first)
-    known = replace(configuration.in_type(start.problem.dtype), source=clone, warm_start=True)
-    return new_start(known, samples, second, seed, compares=False)
+def _losses_of_scores(
+    configuration: Configuration, start: Start, scores: np.ndarray, n_outputs: int
+) -> np.ndarray | None:
+    """Return the loss of each sample for scores of boosting; None if a class is missing."""
+    problem, scores = start.problem, scores.reshape(len(scores), -1).astype(start.problem.dtype)
+    if scores.shape[1] != n_outputs:
+        return None
+    losses = ScoreRunner(problem.task(False), configuration.runtime).losses(scores, start.data)
+    return losses if problem.encoder.class_indices(start.data.y) is None else bounded(losses)
 
 
 def _learns_labels(source: Any) -> bool:
