@@ -48,7 +48,8 @@ BINARY = {
 CONSTANTS = (
     f"{W}, {V}, {ONE}, float zero = {{0}}, float minus = {{-1}}, float half = {{0.5}}, "
     "int64[2] column = {-1, 1}, int64[1] none = {0}, int64[1] two = {2}, int64[1] three = {3}, "
-    "int64[1,3] numbers = {0, 1, 2}"
+    "int64[1,3] numbers = {0, 1, 2}, float sixth = {0.16666667}, "
+    "float[3,3] rates = {0.75, 0.25, 0, 0.125, 0.875, 0, 0, 0.25, 0.75}"
 )
 
 
@@ -99,10 +100,20 @@ def test_binary_scores(name, scores_and_probabilities):
     np.testing.assert_allclose(expit(z[:, 0]), p[:, 1], atol=1e-6)
 
 
-def test_unlinked_probabilities_are_scored_by_their_logarithms(scores_and_probabilities):
-    body = """z = MatMul (x, w) s = Softmax <axis = 1> (z) n = Neg (x) q = MatMul (n, w)
-        t = Softmax <axis = 1> (q) a = Add (s, t) p = Mul (a, half)"""
-    model, scores = scores_of(graph(body, 3))
+UNLINKED = {
+    "mean": """z = MatMul (x, w) s = Softmax <axis = 1> (z) n = Neg (x) q = MatMul (n, w)
+        t = Softmax <axis = 1> (q) a = Add (s, t) p = Mul (a, half)""",
+    "smoothed": "z = MatMul (x, w) s = Softmax <axis = 1> (z) h = Mul (s, half) p = Add (h, sixth)",
+    "clipped": "z = MatMul (x, w) s = Softmax <axis = 1> (z) p = Clip (s, sixth, half)",
+    "confused": "z = MatMul (x, w) s = Softmax <axis = 1> (z) p = MatMul (s, rates)",
+    "one after the other": """z = MatMul (x, w) s = Sigmoid (z)
+        a, b, c = Split <axis = 1, num_outputs = 3> (s) r = Sub (one, a) d = Mul (r, b) n = Sub (one, b) e = Mul (r, n) p = Concat <axis = 1> (a, d, e)""",
+}
+
+
+@pytest.mark.parametrize("name", UNLINKED)
+def test_unlinked_probabilities_are_scored_by_their_logarithms(name, scores_and_probabilities):
+    model, scores = scores_of(graph(UNLINKED[name], 3))
     assert scores.link == "softmax" and scores.score.startswith("head_")
     values, p = scores_and_probabilities(model, scores)
     np.testing.assert_allclose(values, np.log(np.maximum(p, LOWEST)), rtol=1e-5, atol=1e-6)

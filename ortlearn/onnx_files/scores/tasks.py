@@ -7,7 +7,6 @@ import numpy as np
 from onnx import NodeProto, TensorProto
 
 from ...exceptions import ConversionError
-from ...graphs.nodes import needed_nodes
 from ...models import Positions, Scores
 from ...models.parameters import Parameter
 from .decisions import confidence_score, decision_score, single_score, vote_score, with_shared_votes
@@ -138,8 +137,8 @@ def _after_weights(
     view: ScoreView, output: str, weights: Mapping[str, Parameter], has_label: bool
 ) -> RawScore | None:
     """Return the scores after the last learned weight of a graph, None if the output is probabilities."""
-    # These are the last product or sum with a learned weight if a sigmoid or softmax follows and all paths
-    # contain it, and the output if only sums and column selections follow.
+    # These are the output if only sums and column selections follow the last product or sum with a learned
+    # weight. After a sigmoid or softmax, other operators compute other probabilities.
     confidences = confidence_score(view, output)
     if confidences is not None:
         return confidences
@@ -147,11 +146,8 @@ def _after_weights(
     after: set[str] = set()
     for node in view.nodes_before(output):
         if learned.intersection(node.input):
-            if node.op_type == "Gather":
+            if node.op_type == "Gather" or _mixes_probabilities(view, node):
                 return None
-            if after & {"Softmax", "LogSoftmax", "Sigmoid"}:
-                link = "sigmoid" if "Sigmoid" in after else "softmax"
-                return RawScore(node.output[0], link) if _is_bottleneck(view, node, output) else None
             break
         after.add(node.op_type)
     if divided_by_sum(view, output) is not None:
@@ -162,8 +158,9 @@ def _after_weights(
     return raw if has_label or view.width(raw.name) == 1 else raw._replace(link="softmax")
 
 
-def _is_bottleneck(view: ScoreView, node: NodeProto, output: str) -> bool:
-    """Return whether an output depends on the inputs of the graph through one node only."""
-    others = [other for other in view.nodes if other.output[0] != node.output[0]]
-    read = {output}.union(*(other.input for other in needed_nodes(others, [output])))
-    return read.isdisjoint(value.name for value in view.graph.input)
+def _mixes_probabilities(view: ScoreView, node: NodeProto) -> bool:
+    """Return whether a product is that of probabilities and a matrix whose rows are probabilities."""
+    table = view.constant(node.input[1]) if node.op_type == "MatMul" else None
+    if table is None or table.ndim != 2 or table.shape[1] < 2 or raw_score(view, node.input[0]) is None:
+        return False
+    return bool((table >= 0).all() and np.allclose(table.sum(axis=1), 1, atol=1e-5))
