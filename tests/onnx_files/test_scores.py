@@ -107,7 +107,8 @@ UNLINKED = {
     "clipped": "z = MatMul (x, w) s = Softmax <axis = 1> (z) p = Clip (s, sixth, half)",
     "confused": "z = MatMul (x, w) s = Softmax <axis = 1> (z) p = MatMul (s, rates)",
     "one after the other": """z = MatMul (x, w) s = Sigmoid (z)
-        a, b, c = Split <axis = 1, num_outputs = 3> (s) r = Sub (one, a) d = Mul (r, b) n = Sub (one, b) e = Mul (r, n) p = Concat <axis = 1> (a, d, e)""",
+        a, b, c = Split <axis = 1, num_outputs = 3> (s)
+        r = Sub (one, a) d = Mul (r, b) n = Sub (one, b) e = Mul (r, n) p = Concat <axis = 1> (a, d, e)""",
 }
 
 
