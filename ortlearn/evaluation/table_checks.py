@@ -37,6 +37,7 @@ ABOUT_TEXTS = (
     "'numeric'",
     "requires numeric input",
 )
+ABOUT_NUMBERS, ABOUT_NEW = "'isnan' not supported", "unknown categories"
 ABOUT_GAPS, ABOUT_INFINITY = "contains NaN", "contains infinity"
 
 
@@ -118,6 +119,15 @@ def refused_values(name: str, frame: Any, error: str) -> ValueError | None:
     if texts and any(text in error for text in ABOUT_TEXTS):
         named = [each for each in texts if any(repr(value) in error for value in frame[each].unique())]
         return texts_for_numbers(name, frame, named or texts)
+    numbers = [str(column) for column in frame.select_dtypes("number")]
+    numbers = [
+        own for own in numbers if ABOUT_NUMBERS in error or (ABOUT_NEW in error and repr(own) in error)
+    ]
+    if numbers:  # such as 01, which a csv file does not tell from a number
+        return ValueError(
+            f"{name} has numbers where the model takes text, in one of the columns {shown(numbers)}: read it "
+            "as text with --text."
+        )
     return None
 
 

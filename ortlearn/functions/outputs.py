@@ -19,7 +19,9 @@ from ..graphs import (
     prune,
     value_types,
 )
+from ..graphs.arithmetic import softplus
 from ..graphs.editing import with_fields
+from ..graphs.patterns import PatternView
 from ..models import Scores
 from ..models.trees.nodes import FusedTrees
 from ..onnx_files.running_statistics import for_evaluation
@@ -31,6 +33,8 @@ __all__ = ["METHODS", "check_is_smooth", "with_output"]
 
 METHODS = ("predict", "predict_proba", "predict_log_proba", "decision_function", "transform", "score_samples")
 RAW = "raw_score"
+#: Probabilities of two classes.
+PAIR = ("Concat", ("Sub", 1, ("Sigmoid", "z")), ("Sigmoid", "z"))
 
 
 def with_output(source: Source, output: str) -> ModelProto:
@@ -45,7 +49,7 @@ def with_output(source: Source, output: str) -> ModelProto:
     if source.estimator is None and output in of_file:
         return prune(with_fields(model, output=[of_file[output]]))
     elif output in (*METHODS, RAW):
-        tensor = _Outputs(op, source).tensor(output)
+        tensor = _Outputs(op, source, PatternView(model, types)).tensor(output)
     else:
         raise ValueError(
             f"output={output!r} is unknown: use one of {[*METHODS, RAW]}, or of an ONNX file the name of an "
@@ -60,8 +64,8 @@ def with_output(source: Source, output: str) -> ModelProto:
 class _Outputs:
     """Writes the result of each method."""
 
-    def __init__(self, op: GraphBuilder, source: Source):
-        self.op, self.source = op, source
+    def __init__(self, op: GraphBuilder, source: Source, view: PatternView):
+        self.op, self.source, self.view = op, source, view
 
     def tensor(self, output: str) -> str:
         """Append the nodes of an output, and return its tensor."""
@@ -76,7 +80,17 @@ class _Outputs:
             raise GradientError(
                 f"The graph of {source.name} does not compute {output}: use one of {self._available(output)}."
             )
-        return self._typed(self.op.Log(found), found, 2) if output == "predict_log_proba" else found
+        return self._logarithms(found) if output == "predict_log_proba" else found
+
+    def _logarithms(self, shares: str) -> str:
+        """Append logarithms of probabilities, of scores if possible: small probabilities become zero."""
+        op, softmax, pair = self.op, self.view.match(shares, ("Softmax", "z")), self.view.match(shares, PAIR)
+        if softmax is not None:
+            return self._typed(op.LogSoftmax(softmax["z"], axis=1), shares, 2)
+        if pair is not None:  # log(sigmoid(z)) = -softplus(-z)
+            columns = softplus(op, pair["z"]), softplus(op, op.Neg(pair["z"]))
+            return self._typed(op.Neg(op.Concat(*columns, axis=1)), shares, 2)
+        return self._typed(op.Log(shares), shares, 2)
 
     def _available(self, without: str = "predict_log_proba") -> list[str]:
         source = self.source

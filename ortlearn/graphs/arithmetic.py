@@ -9,7 +9,7 @@ from typing import Any
 from ..exceptions import PluginError
 from .builder import GraphBuilder
 
-__all__ = ["parse_expression", "uses", "write_expression"]
+__all__ = ["parse_expression", "softplus", "uses", "write_expression"]
 
 #: Largest number of characters of an expression.
 MAX_LENGTH = 2000
@@ -30,7 +30,7 @@ def _operator(kind: str) -> Callable[..., str]:
     return lambda op, x: getattr(op, kind)(x)
 
 
-def _softplus(op: GraphBuilder, x: str) -> str:
+def softplus(op: GraphBuilder, x: str) -> str:
     """Write ``log(1 + exp(x))`` without overflow in float64, and with the derivative 1/2 at zero."""
     size = op.Abs(x)
     return op.Add(op.Mul(op.Add(x, size), 0.5), op.Softplus(op.Neg(size)))
@@ -41,7 +41,7 @@ FUNCTIONS: dict[str, tuple[int, Callable[..., str]]] = {
     **{name: (1, _operator(name.capitalize())) for name in OF_ONE},
     "log1p": (1, lambda op, x: op.Log(op.Add(x, 1.0))),
     "expm1": (1, lambda op, x: op.Sub(op.Exp(x), 1.0)),
-    "softplus": (1, _softplus),
+    "softplus": (1, softplus),
     "square": (1, lambda op, x: op.Mul(x, x)),
     "maximum": (2, lambda op, a, b: op.Max(a, b)),
     "minimum": (2, lambda op, a, b: op.Min(a, b)),

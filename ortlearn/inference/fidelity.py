@@ -19,7 +19,7 @@ from ..problem.samples import Samples, take
 from ..quiet import quiet
 from .running import Inference
 
-__all__ = ["TOLERANCE", "differences", "faithful"]
+__all__ = ["ROUNDED", "TOLERANCE", "WIDENED", "differences", "faithful", "loses_digits"]
 
 #: Largest difference that is attributed to rounding.
 TOLERANCE = 1e-3
@@ -29,6 +29,7 @@ NEARER = 0.1
 SAMPLES = 64
 #: Fraction of samples whose classes may differ at a boundary.
 TIES = 0.02
+ROUNDED = f"float32 rounds y by more than {LOST:.1%} of its standard deviation."
 ADVICE = (
     "Training and predictions use the ONNX model: compare both on your data. If float32 is the cause, such "
     "as for features equal to thresholds of trees or coefficients of support vectors above 1000, set "
@@ -213,8 +214,8 @@ def _roundings(problem: Problem, X: Any, y: Any) -> list[Fault]:
             f"{by_type}."
         )
         found.append(Fault(reason, advice, PrecisionWarning))
-    if problem.targets.classes is None and problem.needs_labels and _loses_digits(y):
-        reason = f"float32 rounds y by more than {LOST:.1%} of its standard deviation."
+    if problem.targets.classes is None and problem.needs_labels and loses_digits(y):
+        reason = ROUNDED
         advice = "Subtract an offset from y in float64, or set dtype='float64'."
         found.append(Fault(reason, advice, PrecisionWarning))
     return found
@@ -228,7 +229,8 @@ def _message_of_wide_inputs(columns: str, inputs: list[str]) -> str:
     )
 
 
-def _loses_digits(y: Any) -> bool:
+def loses_digits(y: Any) -> bool:
+    """Return whether labels lose significant digits in float32."""
     if y is None or issparse(y):
         return False
     values = np.asarray(y)

@@ -15,7 +15,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils import get_tags
 
 from .. import conversion
-from ..exceptions import StartKeptWarning
+from ..exceptions import PrecisionWarning, StartKeptWarning, warn_user
+from ..inference.fidelity import ROUNDED, WIDENED, loses_digits
 from ..losses import QuantileLoss, QuantilesLoss
 from ..models.capabilities import BoostedStages, ShiftedScores, capability_of
 from ..preprocessing.estimator_checks import last_step
@@ -109,8 +110,12 @@ def quantile_members(plan: Plan, samples: Samples) -> Trained:
             plan.trained(samples, learning_loss=loss, keep_better=False) for loss in losses
         ), Separate()
     centre, scale = spread_of(samples.y)
+    changed: dict[str, Any] = {"learning_loss": plan.loss}
+    if getattr(plan.estimator, "dtype", "auto") == "auto" and loses_digits(samples.y):  # outputs have them
+        warn_user(f"{ROUNDED} {WIDENED}", PrecisionWarning)
+        changed["dtype"] = "float64"
     labels = repeated(samples.y, centre, scale, len(plan.levels))
-    return (plan.trained(samples, y=labels, learning_loss=plan.loss),), Increments(centre, scale)
+    return (plan.trained(samples, y=labels, **changed),), Increments(centre, scale)
 
 
 def leaf_quantiles(model: Any, plan: Plan, samples: Samples) -> Trained | None:

@@ -5,9 +5,10 @@ import sys
 import pandas as pd
 import pytest
 import skops.io
+from sklearn.compose import make_column_transformer
 from sklearn.linear_model import Ridge
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer
+from sklearn.preprocessing import FunctionTransformer, OneHotEncoder
 from sklearn.tree import DecisionTreeClassifier
 
 from tests.cli.conftest import FEATURES, wine_frame
@@ -166,6 +167,21 @@ def test_a_text_in_any_row_is_named(run, tmp_path, model, row):
     (tmp_path / "typo.csv").write_text("".join(",".join(line) + "\n" for line in lines))
     error = run("train", model, tmp_path / "typo.csv", "--label", "kind", *OUT).error
     assert "in the columns ['alcohol'] (such as 'abc')" in error
+
+
+@pytest.mark.parametrize("unknown", ["ignore", "error"])
+def test_numbers_instead_of_texts_are_named(run, tmp_path, unknown):
+    frame = pd.DataFrame({"size": range(40), "zip": ["01", "02"] * 20, "price": range(40)})
+    columns = make_column_transformer(
+        (OneHotEncoder(handle_unknown=unknown), ["zip"]), remainder="passthrough"
+    )
+    model = make_pipeline(columns, Ridge()).fit(frame[["size", "zip"]], frame["price"])
+    skops.io.dump(model, tmp_path / "zip.skops")
+    frame.to_csv(tmp_path / "zip.csv", index=False)
+    arguments = "evaluate", tmp_path / "zip.skops", tmp_path / "zip.csv", "--label", "price"
+    error = run(*arguments).error
+    assert "numbers where the model takes text" in error and "'zip'" in error and "--text" in error
+    assert run(*arguments, "--text", "zip").status == 0
 
 
 ROWS = "alcohol,hue,proline,kind\n" + "".join(f"{i},1,{3 * i % 7},barolo\n" for i in range(12))

@@ -22,6 +22,7 @@ from sklearn.gaussian_process.kernels import RBF
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.mixture import GaussianMixture
 from sklearn.multioutput import MultiOutputClassifier
+from sklearn.naive_bayes import GaussianNB
 from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, PolynomialFeatures, StandardScaler
@@ -131,6 +132,24 @@ def test_closed_forms_of_kernels():
         shares = weights * np.exp(-gamma * (steps**2).sum(axis=2))
         slopes = -2 * gamma * (shares[..., None] * steps).sum(axis=1)
         np.testing.assert_allclose(differentiable(model).gradient(P), slopes, rtol=1e-8, atol=1e-10)
+
+
+@pytest.mark.parametrize("model", [LogisticRegression(), MLPClassifier(**NETWORK), GaussianNB()], ids=str)
+@pytest.mark.parametrize("y", [BINARY, CLASSES], ids=["two", "three"])
+def test_logarithms_of_small_probabilities(model, y):
+    """Probabilities of certain models are zero, or one, in floats, their logarithms are not."""
+    model.fit(X, y)
+    if hasattr(model, "coefs_"):
+        model.coefs_[-1] *= 1e4
+    elif hasattr(model, "coef_"):
+        model.coef_ *= 1e4
+    f, far = differentiable(model, "predict_log_proba"), 300 * P if hasattr(model, "theta_") else P
+    jacobian = np.stack([f.gradient(far, output) for output in range(len(np.unique(y)))], axis=1)
+    slopes = [(f(far + step) - f(far - step)) / 2e-5 for step in 1e-5 * np.eye(4)]
+    assert f(far).min() < -750
+    if hasattr(model, "theta_"):  # of logarithms; others of probabilities
+        np.testing.assert_allclose(f(far), model.predict_log_proba(far), rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(jacobian, np.stack(slopes, axis=2), rtol=1e-4, atol=1e-3)
 
 
 def test_hessians_are_symmetric():

@@ -11,7 +11,7 @@ from sklearn.svm import SVR
 
 from ortlearn import OrtGradientOptimizer, OrtIntervalRegressor
 from ortlearn.conversion import get_train_initializer
-from ortlearn.exceptions import CalibrationWarning, ConversionError
+from ortlearn.exceptions import CalibrationWarning, ConversionError, PrecisionWarning
 from ortlearn.graphs import extract_model
 from ortlearn.intervals.arguments import sample_keys
 from ortlearn.intervals.conformal import conformal_quantile, needed, rank
@@ -109,6 +109,14 @@ def test_laplace_has_the_posterior_of_bayesian_regression():
     points = np.hstack([X[train], np.ones((len(train), 1))])
     inverse = np.linalg.inv(base.factor @ base.factor.T) * base.noise**2 - points.T @ points
     np.testing.assert_allclose(inverse, np.eye(4) * inverse[0, 0], atol=1e-6 * len(train))
+
+
+def test_labels_that_float32_rounds_are_trained_in_float64():
+    with pytest.warns(PrecisionWarning, match="rounds y"):
+        far = OrtIntervalRegressor(Ridge(), random_state=0).fit(X, Y + 1e8)
+    near = OrtIntervalRegressor(Ridge(), random_state=0).fit(X, Y)
+    found, expected = (model.predict_interval(X_NEW)[1] for model in (far, near))
+    np.testing.assert_allclose(found - 1e8, expected, atol=0.02 * np.diff(expected, axis=1).mean())
 
 
 def test_levels_are_interpolated():
