@@ -39,7 +39,7 @@ class Gate:
         values are better, such as scikit-learn's. Accuracy or R2 by default.
     minimum_gain : float, default=0.0
         Smallest gain of the metric, in its units (of a loss, the decrease). Besides, the bootstrap interval
-        of the gain must be above zero, from 20 held-out samples or more.
+        of the gain must be above zero, from 20 held-out samples or more, of two classes at least.
     largest_loss : float, default=0.05
         Most that the metric of a group of samples may become worse.
     max_bytes : int, default=None
@@ -109,6 +109,8 @@ class Gate:
         if len(held_out) < FEWEST_HELD_OUT:
             few = f"{len(held_out)} held-out samples are too few to show a gain"
             reasons.append(f"{few}: {FEWEST_HELD_OUT} are needed")
+        elif old.task == "classification" and len(np.unique(labels)) < 2:
+            reasons.append("the held-out samples have one class, which shows nothing of the others")
         elif not gain >= self.minimum_gain or low is None or low <= 0:
             shown = "unknown" if low is None else f"{low:+.4g}"
             reasons.append(

@@ -293,3 +293,9 @@ def test_few_held_out_samples_promote_nothing():
         assert found.outcome == outcome
         few = [f"{n_samples} held-out samples are too few to show a gain: 20 are needed"]
         assert found.reasons == (few if outcome == "kept" else [])
+
+
+def test_samples_of_one_class_promote_nothing(classifier):
+    X, y = month(1)
+    found = adapt(classifier, (X, np.full(len(y), "yes")), month(0), candidates=["refit_both"])
+    assert found.outcome == "kept" and "one class" in found.reasons[0]
