@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from onnx import ModelProto
+from scipy.special import ndtri
 
 from ..preprocessing.columns import as_array_like
 from .calibrated import CalibratedMethods
@@ -75,7 +76,8 @@ class IntervalPredictions(CalibratedMethods):
         X : array-like of shape (n_samples, n_features)
             Features.
         levels : float or sequence of float, default=None
-            Levels, by default those of ``levels_``; others are interpolated between them.
+            Levels, by default those of ``levels_``; others are interpolated, as for a normal distribution
+            between two levels. Pass them to the constructor to train them.
         groups : array-like of shape (n_samples,), default=None
             Groups of the samples, required if ``fit`` had groups.
 
@@ -100,7 +102,8 @@ class IntervalPredictions(CalibratedMethods):
             )
         right = np.maximum(np.searchsorted(known, wanted), 1)
         left = right - 1
-        share = (wanted - known[left]) / (known[right] - known[left])
+        places, ends = ndtri(wanted), ndtri(known)
+        share = (places - ends[left]) / (ends[right] - ends[left])
         return (found[:, left] + share * (found[:, right] - found[:, left])).astype(found.dtype)
 
     def get_trained_onnx(self) -> ModelProto:

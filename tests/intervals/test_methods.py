@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.stats import norm
 from sklearn.datasets import make_friedman1
 from sklearn.ensemble import BaggingRegressor, GradientBoostingRegressor, RandomForestRegressor
 from sklearn.linear_model import LogisticRegression, Ridge
@@ -124,8 +125,12 @@ def test_levels_are_interpolated():
     known = trained.predict_quantiles(X_NEW)
     np.testing.assert_allclose(trained.levels_, [0.05, 0.25, 0.5, 0.75, 0.95])
     between = trained.predict_quantiles(X_NEW, [0.25, 0.3, 0.95])
-    expected = np.stack([known[:, 1], 0.8 * known[:, 1] + 0.2 * known[:, 2], known[:, 4]], axis=1)
-    np.testing.assert_allclose(between, expected)
+    share = (norm.ppf(0.3) - norm.ppf(0.25)) / -norm.ppf(0.25)
+    expected = np.stack([known[:, 1], known[:, 1] + share * (known[:, 2] - known[:, 1]), known[:, 4]], axis=1)
+    np.testing.assert_allclose(between, expected, rtol=1e-6)
+    ends = OrtIntervalRegressor(Ridge(), random_state=0).fit(X, Y).predict_quantiles(X_NEW, [0.25, 0.75])
+    below = (Y_NEW[:, None] < ends).mean(axis=0)  # 0.17 and 0.86 by straight lines between levels
+    np.testing.assert_allclose(below, [0.25, 0.75], atol=0.06)
     with pytest.raises(ValueError, match="are not all between 0.05 and 0.95"):
         trained.predict_quantiles(X_NEW, [0.01, 0.5])
 
