@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..data.samples import Data
-from .measures import Measure, Part, State, Weights
+from .measures import CLONES, Measure, Part, State, Weights
 
 __all__ = [
     *("Candidate", "Finished", "FreshPull", "Grown", "KeptStart", "LeafEstimate", "LeafMeans"),
@@ -48,6 +48,8 @@ class Candidate:
     later: ClassVar[float] = math.inf
     #: Strengths to compare, in decreasing order.
     strengths: ClassVar[tuple[float, ...]] = ()
+    #: Number of parts of the samples on which it is compared; None for all.
+    n_parts: ClassVar[int | None] = None
 
     @property
     def family(self) -> object:
@@ -168,6 +170,8 @@ class LeafMixture(LeafMeans):
 class LeafEstimate(Candidate):
     """Values of leaves for a loss, by :class:`~ortlearn.fitting.leaves.estimates.LeafEstimates`."""
 
+    n_parts = 3
+
     base: float  # factor of the values of the start
     pooled: float  # weight of all samples, besides those that share leaves
 
@@ -180,6 +184,7 @@ class LeafEstimate(Candidate):
 class Grown(Candidate):
     """The candidate kept before, and trees fitted on new samples with a share of the scores."""
 
+    n_parts = CLONES
     later = 0.5
 
     share: float

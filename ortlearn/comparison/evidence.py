@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -126,7 +127,7 @@ def _round(
     tried, losses, weights, errors, of_start = [], [], [], [], []
     left = np.ones(len(candidates) + 1, dtype=bool)
     known = zip(measure.parts(), first, scores, strict=True)
-    for parts, (begun, _), before in known:
+    for parts, (begun, _), before in islice(known, candidates[0].n_parts):
         rows, wrong, previous, kind = [before[0]], [before[1]], None, None
         with quiet(ConvergenceWarning):
             for number, candidate in enumerate(candidates, start=1):
@@ -162,7 +163,8 @@ def _round(
         with np.errstate(invalid="ignore"):
             means, most = whole @ of_samples, np.concatenate(of_start) @ of_samples
         table[means > max(means[0], most)] = np.inf
-    evidence = _of_few(candidates[0].requires(setting), of_samples)
+    share = min(candidates[0].n_parts or len(scores), len(scores)) / len(scores)
+    evidence = _of_few(candidates[0].requires(setting), of_samples, share)
     if not isinstance(kept, KeptStart):  # evidence protects the start, which is known to be worse
         evidence = min(evidence, candidates[0].later)
     best = best_of(table, of_samples, [candidate.family for candidate in candidates], evidence)
@@ -173,10 +175,13 @@ def _round(
     return Choice(chosen, means), [rows[number] for rows in tried] if number else list(scores)
 
 
-def _of_few(evidence: float, weights: np.ndarray) -> float:
-    """Return the standard errors that an improvement requires, more if there are few samples."""
+def _of_few(evidence: float, weights: np.ndarray, share: float) -> float:
+    """Return the standard errors that an improvement requires, more if there are few samples.
+
+    ``weights`` are those of a share of the samples.
+    """
     n_effective = weights.sum() ** 2 / max(float(weights @ weights), TINY)
-    if evidence <= 0 or n_effective >= FEW:
+    if evidence <= 0 or n_effective >= FEW * share:
         return evidence
     return max(evidence, float(stdtrit(max(n_effective - 1, 1.0), CERTAIN)))
 

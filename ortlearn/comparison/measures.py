@@ -13,14 +13,14 @@ from ..data.columns import Columns
 from ..data.samples import Data
 
 __all__ = [
-    *("MANY_SAMPLES", "Losses", "Measure", "Part", "State", "Weights"),
+    *("CLONES", "MANY_SAMPLES", "Losses", "Measure", "Part", "State", "Weights"),
     *("equal_rows", "folds", "folds_without_copies", "misclassified", "weights_of"),
 ]
 
-#: Number of cross-validation folds. Clones of a model are fitted once for each, whatever compares them.
-FOLDS = 3
-#: With more samples, that many are drawn, and one part of them, of the inverse second number, is held out.
-MANY_SAMPLES, PARTS = 5_000, 5
+#: Number of cross-validation folds, and of those for which a model is fitted again.
+FOLDS, CLONES = 5, 3
+#: With more samples, that many are drawn, and only one fold is evaluated.
+MANY_SAMPLES = 5_000
 
 Weights = Mapping[str, np.ndarray]
 
@@ -126,7 +126,7 @@ def folds(
 
     if n_samples > most:
         drawn = random_state.choice(n_samples, MANY_SAMPLES, replace=False)
-        yield np.sort(drawn[MANY_SAMPLES // PARTS :]), np.sort(drawn[: MANY_SAMPLES // PARTS])
+        yield np.sort(drawn[MANY_SAMPLES // FOLDS :]), np.sort(drawn[: MANY_SAMPLES // FOLDS])
         return
     n_folds = min(n_folds, n_samples)
     by_class = labels is not None and np.unique(labels, return_counts=True)[1].min() >= n_folds

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -205,7 +206,9 @@ class InMemory(Given):
         if not (compared and self.is_split and configuration.is_default) or is_grown(configuration, last):
             return False
         is_new = self._held_out is not None and not is_fitted(configuration.source)  # fitted on the others
-        return not is_new and is_seen(configuration, start, self.samples, last is not None, growth)
+        folds_state = copy.deepcopy(beginning.random_state)  # the comparison draws the same folds
+        given = configuration, start, self.samples, last is not None, growth, folds_state
+        return not is_new and is_seen(*given)
 
     def tree_stream(self, call: Call, start: Start) -> TreeStream | None:
         """Return the call of ``partial_fit`` for an ensemble of trees; single trees are an error."""

@@ -11,7 +11,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 
 from ..comparison.evidence import best_of, bounded
-from ..comparison.measures import MANY_SAMPLES, folds_without_copies, weights_of
+from ..comparison.measures import CLONES, MANY_SAMPLES, folds_without_copies, weights_of
 from ..exceptions import OrtlearnError
 from ..inference.running import LiveInference
 from ..inference.score_runner import ScoreRunner
@@ -34,28 +34,28 @@ from .validation import evaluator
 if TYPE_CHECKING:  # only ensembles need it
     from .growth import Growth
 
-__all__ = ["folds_of", "is_seen"]
+__all__ = ["is_seen"]
 
 #: Standard errors by which the loss of samples must be lower for fits that contain them.
 EVIDENCE_OF_OVERFITTING = 2.0
 
 
-def folds_of(start: Start) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Return what each fold of the samples keeps and leaves out, the same for all comparisons of a start."""
-    classes = start.problem.encoder.class_indices(start.data.y)
-    return folds_without_copies(classes, start.data, np.random.RandomState(start.state.seed % 2**32))
-
-
 def is_seen(
-    configuration: Configuration, start: Start, samples: Samples, again: bool, growth: Growth | None = None
+    configuration: Configuration,
+    start: Start,
+    samples: Samples,
+    again: bool,
+    growth: Growth | None = None,
+    folds_state: np.random.RandomState | None = None,
 ) -> bool:
     """Return whether the starting weights were probably fitted on the samples.
 
-    Clones are fitted on all folds but one. If they predict their own samples better than the others, by more
-    than chance, a model that predicts the samples nearly as well as the clones their own ones has seen them.
-    If the clones predict both equally well, the comparison cannot tell, and the result is False. Of labels
-    that are numbers, square roots of losses are compared, too, since few outliers decide on means.
-    ``again`` says that the weights are those of an earlier training; a ``growth`` keeps the clones.
+    Three clones are fitted, each on all folds but one. If they predict their own samples better than those
+    left out, by more than chance, a model that predicts these nearly as well as clones that know them has
+    seen them. If there is no difference, the comparison cannot tell, and the result is False. Of labels that
+    are numbers, square roots of losses are compared, too, since few outliers decide on means.
+    ``again`` says that the weights are those of an earlier training. A ``growth`` keeps the clones, for the
+    folds that ``folds_state`` draws.
     """
     if len(start.data) < 2:
         return False
@@ -73,7 +73,8 @@ def is_seen(
     own, classes = _losses(configuration, start), start.problem.encoder.class_indices(start.data.y)
     sums, outside, weights = np.zeros((2, len(own))), own.copy(), np.zeros(len(own))
     growth = None if _learns_labels(start.problem.source) else growth
-    for kept, left_out in folds_of(start):
+    folds = folds_without_copies(classes, start.data, folds_state or random_state)
+    for kept, left_out in folds[:CLONES]:
         losses = _losses_of_clone(configuration, start, samples, kept, growth)
         if losses is None:
             return False

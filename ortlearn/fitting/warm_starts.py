@@ -23,7 +23,7 @@ from ..comparison.candidates import (
     ShiftedPull,
 )
 from ..comparison.evidence import choose
-from ..comparison.measures import Measure, Part, Weights, misclassified, weights_of
+from ..comparison.measures import Measure, Part, Weights, folds_without_copies, misclassified, weights_of
 from ..data.samples import Data
 from ..inference.running import LiveInference
 from ..inference.score_runner import ScoreRunner
@@ -41,7 +41,7 @@ from ..training.state import TrainingState
 from .leaves.mixtures import Mixtures
 from .leaves.shares import LeafShares
 from .leaves.shifts import moved, offsets_of, offsets_of_stages, shifted, unseen_shifts
-from .seen_samples import folds_of, is_seen
+from .seen_samples import is_seen
 from .start import Start
 from .validation import Validation
 
@@ -71,7 +71,7 @@ class WarmStart:
     """A warm start whose candidates are compared."""
 
     samples: Samples
-    random_state: np.random.RandomState  # draws the parts of mixtures
+    random_state: np.random.RandomState  # draws the folds
     growth: Growth | None = None  # new trees, if the model is an ensemble that may grow
     candidate: Candidate | None = None  # the one that is chosen, such as that of a resumed training
     # Why the start is kept; empty if that needs no warning.
@@ -99,7 +99,7 @@ class WarmStart:
         step, data, prepare = prepared
         classes, numbers, given = start.problem.encoder.class_indices(data.y), [], None
         if validation is None:
-            numbers = folds_of(start)
+            numbers = folds_without_copies(classes, start.data, self.random_state)
             if not numbers:
                 return KeptStart()
         else:

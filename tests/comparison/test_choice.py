@@ -45,7 +45,7 @@ class Moved(Candidate):
 
 
 class SquaredErrors(Measure):
-    def __init__(self, y=Y, n_parts=3):
+    def __init__(self, y=Y, n_parts=5):
         self.data, self.n_parts, self.trained = Data(np.zeros((len(y), 1)), y), n_parts, []
 
     def parts(self):
@@ -103,14 +103,14 @@ def test_strongest_of_nearly_equal_candidates_is_chosen():
 def test_hopeless_candidates_are_left_out_after_the_first_part():
     measure = SquaredErrors()
     assert choose(Setting(START), measure, [of_factors(-1.0, 1.0, 1.0)]).candidate == Shrunk(1.0)
-    assert measure.trained == [*[0] * 3, 1, 2, 3, *[1, 2] * 2]
+    assert measure.trained == [*[0] * 5, 1, 2, 3, *[1, 2] * 4]
     measure = SquaredErrors(Y - Y.mean())
     choice = choose(Setting(START), measure, [[Moved(5.0), Moved(9.0)], [Moved(3.0), Moved(4.0)]])
     assert choice.candidate == KeptStart()
-    assert measure.trained == [*[0] * 3, *[1] * 4]  # each of the four on one part
+    assert measure.trained == [*[0] * 5, *[1] * 4]  # each of the four on one part
     undecided = SquaredErrors(np.zeros(200))  # equal losses
     choose(Setting(START), undecided, [of_factors(1.0, 2.0)])
-    assert undecided.trained == [*[0] * 3, *[1, 2] * 3]
+    assert undecided.trained == [*[0] * 5, *[1, 2] * 5]
 
 
 def test_candidates_continue_those_before_of_their_kind():

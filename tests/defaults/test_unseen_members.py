@@ -182,7 +182,7 @@ def test_explain_names_the_samples_that_train_leaves():
     assert "leave samples out" in whole and "leave samples out" in single
     classes = explain(ExtraTreesClassifier(3).fit(X[:50], Y[:50] > 10)).objective
     assert "class shares are mixed" in classes and "leave samples out" not in classes
-    file = OrtGradientOptimizer(forests[0], random_state=0, warm_start=True).fit(X[50:150], Y[50:150])
+    file = OrtGradientOptimizer(forests[0], random_state=0, warm_start=True).fit(X[50:90], Y[50:90])
     assert "do not grow" in explain(file.get_trained_onnx()).objective
 
 
