@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 
@@ -167,8 +167,9 @@ def _losses_of_scores(
 def _learns_labels(source: Any) -> bool:
     """Return whether steps before the last one are fitted to labels: clones refit them, too."""
     steps = [step for _, step in source.steps[:-1]] if isinstance(source, Pipeline) else []
-    nested = [own for step in steps if hasattr(step, "fit") for own in step.get_params().values()]
-    return any(get_tags(own).target_tags.required for own in (*steps, *nested) if hasattr(own, "fit"))
+    known = [step for step in steps if isinstance(step, BaseEstimator)]
+    nested = [own for step in known for own in step.get_params().values() if isinstance(own, BaseEstimator)]
+    return any(get_tags(own).target_tags.required for own in (*known, *nested))
 
 
 def _losses(configuration: Configuration, start: Start) -> np.ndarray:
