@@ -80,8 +80,7 @@ def is_seen(
             return False
         sums[:, kept] += losses[kept], np.ones(len(kept))
         outside[left_out], weights[left_out] = losses[left_out], weights_of(start.data)[left_out]
-        new = np.stack([own, outside])[:, left_out]
-        if best_of(new, weights[left_out], [None], EVIDENCE_OF_OVERFITTING) == 0:
+        if best_of(np.stack([own, outside]), weights, [None], EVIDENCE_OF_OVERFITTING) == 0:
             return _members_have_seen(configuration, start, samples)  # such as after a drift
     views = [np.stack([outside, sums[0] / np.maximum(sums[1], 1), own])]
     if classes is None:  # outliers, whose losses are large, do not decide on square roots
