@@ -17,9 +17,13 @@ from ortlearn.saving.encoder import Encoder
 from ortlearn.saving.files import read, write
 from tests.saving.checkpoints import training_state
 
-rng = np.random.default_rng(0)
-X = rng.normal(size=(90, 4))
-Y = np.sin(X @ [1.0, -2.0, 0.5, 0.1])
+
+def label(X):
+    return np.sin(X @ [1.0, -2.0, 0.5, 0.1])
+
+
+X, OTHERS = (np.random.default_rng(seed).normal(size=(90, 4)) for seed in (0, 5))
+Y = label(X)
 #: Fields of records of version 0.2.0, and what they are now.
 FORMER = {
     (np.inf, "start", 0.0): candidates.KeptStart(),
@@ -36,7 +40,7 @@ EXCHANGED = X[:60, [1, 0, *range(2, X.shape[1])]]
 MODELS = {
     "pull": (Ridge().fit(X[:20], Y[:20] - 1), {}),
     "fresh": (Ridge().fit(X, -5 * Y), {}),
-    "shift": (KNeighborsRegressor().fit(X, Y), {"learning_loss": QuantileLoss(0.05)}),
+    "shift": (KNeighborsRegressor().fit(OTHERS, label(OTHERS)), {"learning_loss": QuantileLoss(0.05)}),
     "grown": (HistGradientBoostingRegressor(max_iter=20, min_samples_leaf=5).fit(EXCHANGED, Y[:60] - 1), {}),
 }
 
