@@ -182,11 +182,15 @@ class InMemory(Given):
             if automatic:
                 return WarmStart(self.samples, own.random_state, candidate=self._decided)
             warn_user(REPRODUCED, UserWarning, once=True)
-        from .growth import Growth  # only ensembles need it
+        growth, compared = (
+            None,
+            own.configuration.keep_better and start.from_model and problem.loss is not None,
+        )
+        if compared:
+            from .growth import Growth  # only ensembles need it
 
-        expected = named_classes(own.configuration, own.classes, self.samples.y)
-        compared = own.configuration.keep_better and start.from_model and problem.loss is not None
-        growth = Growth.of(own.configuration, start, self.samples, expected) if compared else None
+            expected = named_classes(own.configuration, own.classes, self.samples.y)
+            growth = Growth.of(own.configuration, start, self.samples, expected)
         if call.resumed is None and self._is_seen(own, start, growth):
             # without a reason, it is the fit that was asked for
             reason = SEEN if is_fitted(own.configuration.source) or own.last is not None else ""

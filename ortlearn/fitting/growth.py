@@ -95,22 +95,19 @@ class Growth:
         return model if known is None or np.array_equal(model.classes_, known) else None
 
     def clone(self, samples: Samples, numbers: np.ndarray) -> tuple[Any, Start | None]:
-        """Return a clone fitted on some of all samples, and its start on all; None for known scores.
-
-        Each is made once.
-        """
+        """Fit and keep a clone on some of all samples; return it with its start on all, None for boosting."""
         part, start = self.fitted(samples.take(numbers), to_compare=True), None
         if part is not None and capability_of(part, BoostedStages) is None:
             start = self._start_of(part, samples, compares=False)
-        return self.clones.setdefault(numbers.tobytes(), (part, start))
+        self.clones[numbers.tobytes()] = part, start
+        return part, start
 
     def new_scores(self, samples: Part, others: Part) -> tuple[np.ndarray | None, Any]:
         """Return scores and errors of other samples by a model fitted on samples; None if the fit fails."""
-        new = scores = start = None
-        if samples.numbers is not None and others.numbers is not None:
-            new, start = self.clones.get(samples.numbers.tobytes(), (None, None))
-            start = start and replace(start, data=start.data.take(others.numbers))
-        new = new or self.fitted(samples.samples, to_compare=True)
+        scores, key = None, b"" if samples.numbers is None else samples.numbers.tobytes()
+        new, start = self.clones.get(key) or (self.fitted(samples.samples, to_compare=True), None)
+        if start is not None and others.numbers is not None:
+            start = replace(start, data=start.data.take(others.numbers))
         with suppress(ValueError):  # fewer samples than neighbours
             scores = None if new is None else self.scores_of(new, others.samples, start)
         return scores, None if scores is None else self.errors_of(new, others.samples)

@@ -10,7 +10,7 @@ from sklearn.base import clone
 from sklearn.utils.validation import has_fit_parameter
 
 from ..comparison.evidence import best_of, bounded
-from ..comparison.measures import folds
+from ..comparison.measures import FOLDS, folds
 from ..estimators import OrtGradientOptimizer
 from ..evaluation.data_files import Table
 from ..evaluation.metrics import sample_losses
@@ -25,8 +25,8 @@ from .samples import labels_of, source_of
 
 __all__ = ["choose_kind", "kinds_of", "retrained", "with_all_classes"]
 
-#: Standard errors by which a candidate must improve on what is kept in a cross-validation, and its folds.
-EVIDENCE, FOLDS = 1.0, 5
+#: Standard errors by which a candidate must improve on what is kept, in cross-validation.
+EVIDENCE = 1.0
 
 
 class Trained(SklearnModel):
@@ -141,7 +141,7 @@ def choose_kind(
     rows: list[list[np.ndarray]] = [[] for _ in range(1 + len(kinds))]
     weights = []
     random_state = np.random.RandomState(parameters.get("random_state"))
-    for train, test in folds(classes, len(new), random_state, FOLDS):
+    for train, test in folds(classes, len(new), random_state):
         part, left_out = new.take(train), new.take(test)
         weights.append(left_out.weight_per_sample)
         models = [model, *(retrained(kind, model, part, reference, parameters) for kind in kinds)]
