@@ -26,18 +26,20 @@ from ..models.registry import inner_part
 from ..preprocessing.columns import count_samples
 from ..preprocessing.initial_fit import after_steps, fit_clone, is_fitted, labels_within, reached
 from ..problem.configuration import Configuration
+from ..problem.problem import Problem
 from ..problem.samples import Samples
 from ..quiet import quiet
 from ..targets.given_classes import PartialFitClasses
 from ..targets.label_arrays import dense_labels
 from ..training.state import TrainingState
 from .fitted_model import FittedModel
+from .method_scores import method_scores
 from .start import Start, new_start
 
 __all__ = ["Growth"]
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class Growth:
     """An ensemble to which trees fitted on new samples may be added."""
 
@@ -51,6 +53,7 @@ class Growth:
     of_stream: bool = False  # whether a given model must not unlearn classes that samples lack
     # Clones and their starts, by the samples that they were fitted on.
     clones: dict[bytes, tuple[Any, Start | None]] = field(default_factory=dict)
+    by_methods: Problem | None = None  # one whose scores are those of the estimator's own methods
 
     @classmethod
     def of(
@@ -95,9 +98,9 @@ class Growth:
         return model if known is None or np.array_equal(model.classes_, known) else None
 
     def clone(self, samples: Samples, numbers: np.ndarray) -> tuple[Any, Start | None]:
-        """Fit and keep a clone on some of all samples; return it with its start on all, None for boosting."""
+        """Fit and keep a clone on some of all samples; return it with its start on all, if scores need it."""
         part, start = self.fitted(samples.take(numbers), to_compare=True), None
-        if part is not None and capability_of(part, BoostedStages) is None:
+        if part is not None and self.by_methods is None and capability_of(part, BoostedStages) is None:
             start = self._start_of(part, samples, compares=False)
         self.clones[numbers.tobytes()] = part, start
         return part, start
@@ -162,8 +165,10 @@ class Refit(Growth):
 
     def scores_of(self, part: Any, samples: Samples, start: Start | None = None) -> Any:
         try:
+            if self.by_methods is not None:
+                return method_scores(self.by_methods, part, self.after_steps(samples.X))
             start = start or self._start_of(part, samples, compares=False)
-        except (ValueError, OrtlearnError):  # such as a category that the samples of the fit lack
+        except (ValueError, IndexError, OrtlearnError):  # such as a category that the samples of the fit lack
             return None
         runner = ScoreRunner(start.problem.task(False), self.configuration.runtime)
         return runner.scores(start.weights, start.data)

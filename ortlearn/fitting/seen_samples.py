@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,6 +29,7 @@ from ..preprocessing.initial_fit import after_steps, final_step, fit_clone, is_f
 from ..problem.configuration import Configuration
 from ..problem.samples import Samples
 from ..quiet import quiet
+from .method_scores import method_scores
 from .start import Start, new_start
 from .validation import evaluator
 
@@ -38,6 +40,8 @@ __all__ = ["is_seen"]
 
 #: Standard errors by which the loss of samples must be lower for fits that contain them.
 EVIDENCE_OF_OVERFITTING = 2.0
+#: Differences of losses, relative to the largest, that are rounding.
+NEAR = 1e-3
 
 
 def is_seen(
@@ -73,9 +77,12 @@ def is_seen(
     own, classes = _losses(configuration, start), start.problem.encoder.class_indices(start.data.y)
     sums, outside, weights = np.zeros((2, len(own))), own.copy(), np.zeros(len(own))
     growth = None if _learns_labels(start.problem.source) else growth
+    clones = _Clones(configuration, start, samples, growth)
+    if clones.by_methods(own) and growth is not None:
+        growth.by_methods = start.problem
     folds = folds_without_copies(classes, start.data, folds_state or random_state)
     for kept, left_out in folds[:CLONES]:
-        losses = _losses_of_clone(configuration, start, samples, kept, growth)
+        losses = clones.losses(kept)
         if losses is None:
             return False
         sums[:, kept] += losses[kept], np.ones(len(kept))
@@ -123,44 +130,80 @@ def _members_have_seen(configuration: Configuration, start: Start, samples: Samp
     return False
 
 
-def _losses_of_clone(
-    configuration: Configuration, start: Start, samples: Samples, kept: np.ndarray, growth: Growth | None
-) -> np.ndarray | None:
-    """Return losses of all samples by a clone fitted on some; None if the fit fails or a class is missing."""
-    seed, scores = start.state.seed, start.problem.trainable.scores
-    with quiet():
-        try:
-            if growth is not None:
-                (part, other), X = growth.clone(samples, kept), growth.after_steps(samples.X)
-            else:
-                some, random_state = samples.take(kept), np.random.RandomState(seed % 2**32)
-                given = {"sample_weight": some.sample_weight, "random_state": random_state}
-                source = fit_clone(_fitted_again(configuration.source), some.X, some.y, **given)
-                part, other, X = reached(source), None, after_steps(source, samples.X)
-            if part is None or scores is None:
+class _Clones:
+    """Clones of a model, each fitted on some of the samples, and their losses on all."""
+
+    def __init__(
+        self, configuration: Configuration, start: Start, samples: Samples, growth: Growth | None
+    ) -> None:
+        self._configuration, self._start, self._samples, self._growth = configuration, start, samples, growth
+        self._scores, self._has_methods = start.problem.trainable.scores, False
+
+    @cached_property
+    def _runner(self) -> ScoreRunner:
+        return ScoreRunner(self._start.problem.task(False), self._configuration.runtime)
+
+    def by_methods(self, own: np.ndarray) -> bool:
+        """Return whether the model's own methods give the losses of its graph; clones then use theirs."""
+        source, own_size = self._start.problem.source, np.abs(own).max(initial=0.0)
+        part = None if source is None else reached(source)
+        if part is None or capability_of(part, BoostedStages) is not None:
+            return False
+        with quiet():
+            try:
+                found = self._of_methods(part, after_steps(source, self._samples.X))
+            except Exception:  # such as a method that takes other samples than the graph
+                return False
+        self._has_methods = found is not None and bool(np.abs(found - own).max() <= NEAR * own_size)
+        return self._has_methods
+
+    def losses(self, kept: np.ndarray) -> np.ndarray | None:
+        """Fit a clone on some samples; return None if the fit fails or a class is missing."""
+        seed, samples, configuration = self._start.state.seed, self._samples, self._configuration
+        with quiet():
+            try:
+                if self._growth is not None:
+                    part, other = self._growth.clone(samples, kept)
+                    X = self._growth.after_steps(samples.X)
+                else:
+                    some, random_state = samples.take(kept), np.random.RandomState(seed % 2**32)
+                    given = {"sample_weight": some.sample_weight, "random_state": random_state}
+                    source = fit_clone(_fitted_again(configuration.source), some.X, some.y, **given)
+                    part, other, X = reached(source), None, after_steps(source, samples.X)
+                if part is None or self._scores is None:
+                    return None
+                rule = capability_of(part, BoostedStages)
+                if rule is not None and not self._scores.target_transformers:
+                    return self._of_scores(rule.scores_of(part, X))
+                if self._has_methods:
+                    return self._of_methods(part, X)
+                if other is None:
+                    known = configuration.in_type(self._start.problem.dtype)
+                    known = replace(known, source=source, warm_start=True)
+                    random_state = np.random.RandomState(seed % 2**32)
+                    other = new_start(known, samples, random_state, seed, compares=False)
+                others = other.problem.trainable.scores
+                alike = others is not None and self._scores.shape == others.shape
+                return _losses(configuration, other) if alike else None
+            except Exception:  # a fit that fails, as for an unknown category, says nothing about the model
                 return None
-            rule = capability_of(part, BoostedStages)
-            if rule is not None and not scores.target_transformers:
-                return _losses_of_scores(configuration, start, rule.scores_of(part, X), scores.n_outputs)
-            if other is None:
-                known = replace(configuration.in_type(start.problem.dtype), source=source, warm_start=True)
-                random_state = np.random.RandomState(seed % 2**32)
-                other = new_start(known, samples, random_state, seed, compares=False)
-            others = other.problem.trainable.scores
-            return _losses(configuration, other) if others and scores.shape == others.shape else None
-        except Exception:  # a fit that fails, as for an unknown category, says nothing about the model
+
+    def _of_methods(self, part: Any, X: Any) -> np.ndarray | None:
+        """Return the losses for scores by the methods of a model; None without scores, or other classes."""
+        known = getattr(reached(self._start.problem.source), "classes_", None)
+        if known is not None and not np.array_equal(known, part.classes_):
             return None
+        scores = method_scores(self._start.problem, part, X)
+        return None if scores is None else self._of_scores(scores)
 
-
-def _losses_of_scores(
-    configuration: Configuration, start: Start, scores: np.ndarray, n_outputs: int
-) -> np.ndarray | None:
-    """Return the loss of each sample for scores of boosting; None if a class is missing."""
-    problem, scores = start.problem, scores.reshape(len(scores), -1).astype(start.problem.dtype)
-    if scores.shape[1] != n_outputs:
-        return None
-    losses = ScoreRunner(problem.task(False), configuration.runtime).losses(scores, start.data)
-    return losses if problem.encoder.class_indices(start.data.y) is None else bounded(losses)
+    def _of_scores(self, scores: np.ndarray) -> np.ndarray | None:
+        """Return the loss of each sample; None if a class is missing."""
+        problem, data = self._start.problem, self._start.data
+        scores = scores.reshape(len(scores), -1).astype(problem.dtype)
+        if self._scores is None or scores.shape[1] != self._scores.n_outputs:
+            return None
+        losses = self._runner.losses(scores, data)
+        return losses if problem.encoder.class_indices(data.y) is None else bounded(losses)
 
 
 def _learns_labels(source: Any) -> bool:

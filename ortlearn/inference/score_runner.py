@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -26,18 +27,22 @@ class ScoreRunner:
     def __init__(self, task: TrainingTask, runtime: Runtime):
         self._task, self._score, self._label = task, task.graph.output, task.objective.label
         graph, losses = sample_loss_graph(task)
-        to_scores = extract_model(graph, [self._score])
         known = {self._score: task.graph.output_type}
         to_losses = extract_model(graph, [losses], [self._score, self._label], known)
-        self._scores, self._losses = (
-            open_session(part, runtime.device, runtime.n_jobs) for part in (to_scores, to_losses)
-        )
-        self._call = BoundedCall(self._scores, to_scores)
+        self._open = partial(open_session, device=runtime.device, n_jobs=runtime.n_jobs)
+        self._graph, self._losses = graph, self._open(to_losses)
+
+    @cached_property
+    def _call(self) -> BoundedCall:
+        """Session for scores, which losses do not need."""
+        to_scores = extract_model(self._graph, [self._score])
+        return BoundedCall(self._open(to_scores), to_scores)
 
     @runtime_errors()
     def scores(self, weights: Mapping[str, np.ndarray], data: Data) -> np.ndarray:
         """Return raw scores of shape (n_samples, n_scores); chunks of sparse samples are made dense."""
-        names, inputs = [value.name for value in self._scores.get_inputs()], self._task.inputs(data)
+        session, inputs = self._call.session, self._task.inputs(data)
+        names = [value.name for value in session.get_inputs()]
         own = {name: array for name, array in weights.items() if name in names}
         features = {name: array for name, array in inputs.items() if name in names}
         size = min(self._call.n_samples(features), len(data))
@@ -47,7 +52,7 @@ class ScoreRunner:
         for start in range(0, len(data), size):
             part = slice(start, start + size)
             chunk = {name: dense_samples(array[part]) for name, array in features.items()}
-            scores.append(self._scores.run(None, own | chunk)[0])
+            scores.append(session.run(None, own | chunk)[0])
         return np.concatenate(scores)
 
     @runtime_errors()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -69,23 +69,38 @@ def _stored(item: Carried, array: np.ndarray) -> np.ndarray:
     return np.swapaxes(array, -1, -2) if item.transposed else array
 
 
+def parts_of(vector: np.ndarray, shapes: Iterable[tuple[int, ...]]) -> list[np.ndarray]:
+    """Return the parts of a vector, as arrays that share its memory."""
+    parts, start = [], 0
+    for shape in shapes:
+        stop = start + math.prod(shape)
+        parts.append(vector[start:stop].reshape(shape))
+        start = stop
+    return parts
+
+
 class CarriedBuffers:
     """Three copies of weights and states: a step reads one copy and writes the next.
 
-    If a loss is non-finite, the copy before the one that gave it still exists.
+    If a loss is non-finite, the copy before the one that gave it still exists. With ``vectors``, the arrays
+    of a copy, which have one type, are parts of a vector.
     """
 
     COPIES = 3
 
-    def __init__(self, carried: list[Carried], arrays: dict, device: Device):
+    def __init__(self, carried: list[Carried], arrays: dict, device: Device, vectors: bool = False):
         self.carried = carried
         self._device = device
         self.values: list[list[Any]] = []
         self._arrays: list[list[np.ndarray]] = []
+        self._vectors: list[np.ndarray] = []
         for copy in range(self.COPIES):
             own = [np.array(_stored(item, arrays[item.weight, item.state]), order="C") for item in carried]
             if copy:
                 own = [np.zeros_like(array) for array in own]
+            if vectors:
+                self._vectors.append(np.concatenate([array.ravel() for array in own]))
+                own = parts_of(self._vectors[-1], map(np.shape, own))
             self._arrays.append(own)
             self.values.append([ort_value(array, device) for array in own])
         self.current = 0
@@ -113,19 +128,26 @@ class CarriedBuffers:
         for item, value in zip(self.carried, replaced, strict=True):
             value.update_inplace(np.asarray(_stored(item, values[item.weight, item.state]), order="C"))
 
-    def load(self, weights: Mapping[str, np.ndarray]) -> None:
-        """Replace the weights of the current copy, of a step that carries nothing else."""
-        if self._device.is_cpu:  # the tensors share the memory of the arrays
-            for item, own in zip(self.carried, self._arrays[self.current], strict=True):
-                own[...] = weights[item.weight]
-            return
-        self.write({(name, None): array for name, array in weights.items()})
+    def load(self, vector: np.ndarray) -> np.ndarray:
+        """Replace the current copy, of a step with ``vectors``; return it in the type of the graph."""
+        own = self._vectors[self.current]
+        with np.errstate(over="ignore"):  # an overflow makes the objective non-finite, too
+            own[...] = vector
+        if not self._device.is_cpu:
+            for value, array in zip(self.values[self.current], self._arrays[self.current], strict=True):
+                value.update_inplace(array)
+        return own
 
-    def written(self) -> list[np.ndarray]:
-        """Return the arrays that the last call wrote, which the next one overwrites."""
-        if self._device.is_cpu:
-            return self._arrays[self.next]
-        return [value.numpy() for value in self.values[self.next]]
+    def written(self) -> np.ndarray:
+        """Return the vector that the last call wrote, which the next one overwrites."""
+        if not self._device.is_cpu:
+            for value, array in zip(self.values[self.next], self._arrays[self.next], strict=True):
+                array[...] = value.numpy()
+        return self._vectors[self.next]
+
+    def shapes(self) -> list[tuple[int, ...]]:
+        """Return the shapes of the arrays of a copy."""
+        return list(map(np.shape, self._arrays[0]))
 
     def between(
         self, copy: int, carried: list[Carried] | None = None

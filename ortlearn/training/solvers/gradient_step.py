@@ -55,6 +55,7 @@ class GradientStep(BaseStep):
 
     #: Approximate bytes of sparse samples, and maximum bytes of activations, of one call.
     chunk_bytes, max_activations = CHUNK_BYTES, MAX_ACTIVATIONS
+    carries_vectors = True
 
     _shapes: list[tuple[int, ...]] | None  # of the samples for which the number per call is known
     _mapped: Data | None  # samples of the linear maps
@@ -78,8 +79,7 @@ class GradientStep(BaseStep):
 
     def start(self, data: Data, sizes: list[int], weights: Any, *options: Any) -> CarriedBuffers:
         """Bind the samples, unless they are bound: each evaluation writes the weights."""
-        shapes = list(map(np.shape, weights.values()))
-        if data is not self._data or shapes != list(map(np.shape, self._buffers.written())):
+        if data is not self._data or list(map(np.shape, weights.values())) != self._buffers.shapes():
             super().start(data, sizes, weights, *options)
         return self._buffers
 
@@ -89,7 +89,7 @@ class GradientStep(BaseStep):
         self._objective, self._width = (ort_scalar(self.task.graph.dtype, self.device) for _ in range(2))
         if self.device.provider == CPU:
             if data is not self._mapped:  # several trainings on the same samples share the matrices
-                sizes_of = dict(zip(self.task.graph.weights, map(np.shape, buffers.written()), strict=True))
+                sizes_of = dict(zip(self.task.graph.weights, buffers.shapes(), strict=True))
                 self._trained, self._maps = bound_maps(self.task, data, sizes_of, self.max_activations)
                 self._mapped = data
         if self._maps:
@@ -146,17 +146,21 @@ class GradientStep(BaseStep):
 
     def evaluate(self, weights: Mapping[str, np.ndarray], width: float = 0.0) -> tuple[float, np.ndarray]:
         """Return the objective of all samples and its gradient, in float64."""
-        call = self._call(rounded=width > 0)
-        self._buffers.load(weights)
-        self._width.update_inplace(np.array(width, dtype=self.task.graph.dtype))
-        value, gradient = 0.0, np.zeros(sum(array.size for array in weights.values()))
+        arrays = [np.ravel(weights[name]) for name in self.task.graph.weights]
+        return self.evaluate_vector(np.concatenate(arrays), width)
+
+    def evaluate_vector(self, vector: np.ndarray, width: float = 0.0) -> tuple[float, np.ndarray]:
+        """Return objective and gradient at the vector of all weights."""
+        call, own = self._call(rounded=width > 0), self._buffers.load(vector)
+        if width:
+            self._width.update_inplace(np.array(width, dtype=self.task.graph.dtype))
+        value, gradient = 0.0, np.zeros(len(own))
         for bound in self._maps:
-            bound.compute(weights)
+            bound.compute(own)
         for share in self._shares(call):
             call.function()
             value += share * float(self._objective.numpy())
-            parts = [np.ravel(array) for array in self._buffers.written()]
-            gradient += share * np.concatenate(parts, dtype=np.float64)
+            gradient += share * self._buffers.written()
         for bound in self._maps:
             gradient[bound.place] += bound.gradient()
         return value, gradient

@@ -59,10 +59,10 @@ class BoundMap:
         self.map, self.place, self._matrix = own, place, matrix  # the place of the weight among all elements
         self.result, self.slopes = (np.zeros((n_samples, *own.shape), dtype) for _ in range(2))
 
-    def compute(self, weights: Mapping[str, np.ndarray]) -> None:
-        """Write z for some weights."""
-        weight = weights[self.map.weight]
-        columns = weight.ravel() if weight.size == len(weight) else weight.reshape(len(weight), -1)
+    def compute(self, vector: np.ndarray) -> None:
+        """Write z for a vector of all weights."""
+        weight, n_rows = vector[self.place], self._matrix.shape[1]
+        columns = weight if len(weight) == n_rows else weight.reshape(n_rows, -1)
         self.result[...] = (self._matrix @ columns).reshape(self.result.shape)
 
     def gradient(self) -> np.ndarray:

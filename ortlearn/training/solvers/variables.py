@@ -16,7 +16,7 @@ from ..graphs.rescaling import last_weights
 from ..optimisations.table_rows import TableRows
 from ..steps.base_step import BaseStep
 from .coordinates import Coordinates
-from .gradient_step import left_penalty
+from .gradient_step import GradientStep, left_penalty
 
 __all__ = ["Variables"]
 
@@ -137,6 +137,8 @@ class Variables:
 
         Absolute values of weights are omitted; other kinks are rounded if ``width`` is positive.
         """
+        if isinstance(self.step, GradientStep):
+            return self.step.evaluate_vector(vector, width)
         return self.step.evaluate(self._parts(vector), width)
 
     def _parts(self, vector: np.ndarray) -> dict[str, np.ndarray]:

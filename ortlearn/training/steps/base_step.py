@@ -51,6 +51,8 @@ class BaseStep:
     """Base class of training steps: built once, bound to data and weights, then run for each epoch."""
 
     checks_loss = False
+    #: Whether the weights, without states, are read and written as parts of vectors.
+    carries_vectors = False
     #: Samples that are bound (of a cluster, the result of a round), and number of samples of an epoch.
     _data: Any = None
     n_samples = 0
@@ -98,7 +100,7 @@ class BaseStep:
         for key, value in (states or {}).items():
             if key in arrays and arrays[key].shape == value.shape:
                 arrays[key] = value.astype(arrays[key].dtype)
-        buffers = CarriedBuffers(self.carried, arrays, self.device)
+        buffers = CarriedBuffers(self.carried, arrays, self.device, self.carries_vectors)
         self._data = data
         self.bind(data, sizes, buffers)
         return buffers
