@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -26,14 +27,12 @@ from ..models.registry import inner_part
 from ..preprocessing.columns import count_samples
 from ..preprocessing.initial_fit import after_steps, fit_clone, is_fitted, labels_within, reached
 from ..problem.configuration import Configuration
-from ..problem.problem import Problem
 from ..problem.samples import Samples
 from ..quiet import quiet
 from ..targets.given_classes import PartialFitClasses
 from ..targets.label_arrays import dense_labels
 from ..training.state import TrainingState
 from .fitted_model import FittedModel
-from .method_scores import method_scores
 from .start import Start, new_start
 
 __all__ = ["Growth"]
@@ -53,7 +52,7 @@ class Growth:
     of_stream: bool = False  # whether a given model must not unlearn classes that samples lack
     # Clones and their starts, by the samples that they were fitted on.
     clones: dict[bytes, tuple[Any, Start | None]] = field(default_factory=dict)
-    by_methods: Problem | None = None  # one whose scores are those of the estimator's own methods
+    scores_by_methods: Callable[..., np.ndarray | None] | None = None  # of a fitted model and X, if known
 
     @classmethod
     def of(
@@ -100,7 +99,7 @@ class Growth:
     def clone(self, samples: Samples, numbers: np.ndarray) -> tuple[Any, Start | None]:
         """Fit and keep a clone on some of all samples; return it with its start on all, if scores need it."""
         part, start = self.fitted(samples.take(numbers), to_compare=True), None
-        if part is not None and self.by_methods is None and capability_of(part, BoostedStages) is None:
+        if part is not None and self.scores_by_methods is None and capability_of(part, BoostedStages) is None:
             start = self._start_of(part, samples, compares=False)
         self.clones[numbers.tobytes()] = part, start
         return part, start
@@ -165,8 +164,8 @@ class Refit(Growth):
 
     def scores_of(self, part: Any, samples: Samples, start: Start | None = None) -> Any:
         try:
-            if self.by_methods is not None:
-                return method_scores(self.by_methods, part, self.after_steps(samples.X))
+            if self.scores_by_methods is not None:
+                return self.scores_by_methods(part, self.after_steps(samples.X))
             start = start or self._start_of(part, samples, compares=False)
         except (ValueError, IndexError, OrtlearnError):  # such as a category that the samples of the fit lack
             return None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,27 +10,20 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 
-from ..comparison.evidence import best_of, bounded
+from ..comparison.evidence import best_of
 from ..comparison.measures import CLONES, MANY_SAMPLES, folds_without_copies, weights_of
 from ..exceptions import OrtlearnError
-from ..inference.running import LiveInference
-from ..inference.score_runner import ScoreRunner
 from ..models import fitted_part
 from ..models.capabilities import (
-    BoostedStages,
     CrossFitted,
     capability_of,
     cross_fitting_of,
-    with_few_members,
 )
-from ..models.registry import definition_or_default, inner_part
-from ..preprocessing.initial_fit import after_steps, final_step, fit_clone, is_fitted, labels_within, reached
+from ..preprocessing.initial_fit import after_steps, final_step, is_fitted, labels_within
 from ..problem.configuration import Configuration
 from ..problem.samples import Samples
-from ..quiet import quiet
-from .method_scores import method_scores
+from .clone_losses import CloneLosses, bounded_of, sample_losses
 from .start import Start, new_start
-from .validation import evaluator
 
 if TYPE_CHECKING:  # only ensembles need it
     from .growth import Growth
@@ -40,8 +32,6 @@ __all__ = ["is_seen"]
 
 #: Standard errors by which the loss of samples must be lower for fits that contain them.
 EVIDENCE_OF_OVERFITTING = 2.0
-#: Differences of losses, relative to the largest, that are rounding.
-NEAR = 1e-3
 
 
 def is_seen(
@@ -74,12 +64,13 @@ def is_seen(
     if len(rows) > MANY_SAMPLES:
         rows = np.sort(random_state.choice(len(rows), MANY_SAMPLES, replace=False))
     samples, start = samples.take(rows), replace(start, data=start.data.take(rows))
-    own, classes = _losses(configuration, start), start.problem.encoder.class_indices(start.data.y)
+    given, classes = sample_losses(configuration, start), start.problem.encoder.class_indices(start.data.y)
+    own = bounded_of(start, given)
     sums, outside, weights = np.zeros((2, len(own))), own.copy(), np.zeros(len(own))
     growth = None if _learns_labels(start.problem.source) else growth
-    clones = _Clones(configuration, start, samples, growth)
-    if clones.by_methods(own) and growth is not None:
-        growth.by_methods = start.problem
+    clones = CloneLosses(configuration, start, samples, growth)
+    if clones.find_method(given) and growth is not None:
+        growth.scores_by_methods = clones.scores_by_method
     folds = folds_without_copies(classes, start.data, folds_state or random_state)
     for kept, left_out in folds[:CLONES]:
         losses = clones.losses(kept)
@@ -130,106 +121,9 @@ def _members_have_seen(configuration: Configuration, start: Start, samples: Samp
     return False
 
 
-class _Clones:
-    """Clones of a model, each fitted on some of the samples, and their losses on all."""
-
-    def __init__(
-        self, configuration: Configuration, start: Start, samples: Samples, growth: Growth | None
-    ) -> None:
-        self._configuration, self._start, self._samples, self._growth = configuration, start, samples, growth
-        self._scores, self._has_methods = start.problem.trainable.scores, False
-
-    @cached_property
-    def _runner(self) -> ScoreRunner:
-        return ScoreRunner(self._start.problem.task(False), self._configuration.runtime)
-
-    def by_methods(self, own: np.ndarray) -> bool:
-        """Return whether the model's own methods give the losses of its graph; clones then use theirs."""
-        source, own_size = self._start.problem.source, np.abs(own).max(initial=0.0)
-        part = None if source is None else reached(source)
-        if part is None or capability_of(part, BoostedStages) is not None:
-            return False
-        with quiet():
-            try:
-                found = self._of_methods(part, after_steps(source, self._samples.X))
-            except Exception:  # such as a method that takes other samples than the graph
-                return False
-        self._has_methods = found is not None and bool(np.abs(found - own).max() <= NEAR * own_size)
-        return self._has_methods
-
-    def losses(self, kept: np.ndarray) -> np.ndarray | None:
-        """Fit a clone on some samples; return None if the fit fails or a class is missing."""
-        seed, samples, configuration = self._start.state.seed, self._samples, self._configuration
-        with quiet():
-            try:
-                if self._growth is not None:
-                    part, other = self._growth.clone(samples, kept)
-                    X = self._growth.after_steps(samples.X)
-                else:
-                    some, random_state = samples.take(kept), np.random.RandomState(seed % 2**32)
-                    given = {"sample_weight": some.sample_weight, "random_state": random_state}
-                    source = fit_clone(_fitted_again(configuration.source), some.X, some.y, **given)
-                    part, other, X = reached(source), None, after_steps(source, samples.X)
-                if part is None or self._scores is None:
-                    return None
-                rule = capability_of(part, BoostedStages)
-                if rule is not None and not self._scores.target_transformers:
-                    return self._of_scores(rule.scores_of(part, X))
-                if self._has_methods:
-                    return self._of_methods(part, X)
-                if other is None:
-                    known = configuration.in_type(self._start.problem.dtype)
-                    known = replace(known, source=source, warm_start=True)
-                    random_state = np.random.RandomState(seed % 2**32)
-                    other = new_start(known, samples, random_state, seed, compares=False)
-                others = other.problem.trainable.scores
-                alike = others is not None and self._scores.shape == others.shape
-                return _losses(configuration, other) if alike else None
-            except Exception:  # a fit that fails, as for an unknown category, says nothing about the model
-                return None
-
-    def _of_methods(self, part: Any, X: Any) -> np.ndarray | None:
-        """Return the losses for scores by the methods of a model; None without scores, or other classes."""
-        known = getattr(reached(self._start.problem.source), "classes_", None)
-        if known is not None and not np.array_equal(known, part.classes_):
-            return None
-        scores = method_scores(self._start.problem, part, X)
-        return None if scores is None else self._of_scores(scores)
-
-    def _of_scores(self, scores: np.ndarray) -> np.ndarray | None:
-        """Return the loss of each sample; None if a class is missing."""
-        problem, data = self._start.problem, self._start.data
-        scores = scores.reshape(len(scores), -1).astype(problem.dtype)
-        if self._scores is None or scores.shape[1] != self._scores.n_outputs:
-            return None
-        losses = self._runner.losses(scores, data)
-        return losses if problem.encoder.class_indices(data.y) is None else bounded(losses)
-
-
 def _learns_labels(source: Any) -> bool:
     """Return whether steps before the last one are fitted to labels: clones refit them, too."""
     steps = [step for _, step in source.steps[:-1]] if isinstance(source, Pipeline) else []
     known = [step for step in steps if isinstance(step, BaseEstimator)]
     nested = [own for step in known for own in step.get_params().values() if isinstance(own, BaseEstimator)]
     return any(get_tags(own).target_tags.required for own in (*known, *nested))
-
-
-def _losses(configuration: Configuration, start: Start) -> np.ndarray:
-    """Return the loss of each sample, with the starting weights."""
-    problem, data = start.problem, start.data
-    runner = LiveInference(problem, problem.trainable.model, configuration.runtime)
-    if problem.trainable.text_steps and data.members is None:  # features of documents, as in the training
-        runner = evaluator(configuration, problem, data, prepares=False)
-    losses = runner.with_weights(start.weights).losses(data.X, data.y).reshape(len(data), -1).mean(axis=1)
-    return losses if problem.encoder.class_indices(data.y) is None else bounded(losses)
-
-
-def _fitted_again(source: Any) -> Any:
-    """Return what clones are fitted of: the estimator inside a frozen one or a search, with few members."""
-    inner = inner_part(source) if definition_or_default(source).wraps else None
-    if inner is not None:
-        return _fitted_again(inner[1])
-    if not isinstance(source, Pipeline):
-        return with_few_members(source)
-    name, last = source.steps[-1]
-    return Pipeline([*source.steps[:-1], (name, _fitted_again(last))])
