@@ -194,9 +194,9 @@ class BaseOrtGradientEstimator(CallbackMethods, ExportMethods, PredictionMethods
         """Train on samples that do not fit in memory: an epoch is a pass over a source.
 
         Labels and weights are counted in a separate first pass; the learning rate ``"auto"`` measures
-        features in another one. If ``shuffle_buffer`` is at least the number of samples, the weights are
-        bitwise those of ``fit`` on the same samples, and also with ``shuffle=False`` and a named learning
-        rate.
+        features in another one. With a named learning rate, the weights are bitwise those of ``fit`` on the
+        same samples, if ``shuffle_buffer`` is at least their number or ``shuffle=False``. Trees, neighbours,
+        stacking and calibration are trained as by ``fit`` in such a buffer, with any rate.
 
         Parameters
         ----------

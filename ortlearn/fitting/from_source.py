@@ -17,7 +17,9 @@ from ..data.source_errors import first_fault
 from ..data.source_features import SourceFeatures
 from ..data.sources import Source
 from ..data.tables import Table
-from ..exceptions import PluginError, SourceError
+from ..exceptions import ObjectiveWarning, PluginError, SourceError, warn_user
+from ..models import fitted_part
+from ..models.capabilities import Bags, BoostedStages, CrossFitted, ShiftedScores, capability_of
 from ..onnx_files.loading import is_onnx_source
 from ..preprocessing.initial_fit import is_fitted
 from ..problem.automatic import automatic_batch_size
@@ -26,7 +28,7 @@ from ..problem.input_validation import InputFeatures, read_before_fit, read_samp
 from ..problem.problem import Problem
 from ..problem.samples import Samples
 from ..targets.encoding import check_labels
-from .given import Beginning, Call, Given
+from .given import Beginning, Call, Given, InMemory
 from .sources.checks import UniformSource
 from .sources.counts import Counts, SourceTotals, count
 from .sources.samples import SourceSamples
@@ -37,6 +39,14 @@ __all__ = ["FromSource", "in_memory", "labels_are_arrays"]
 
 #: Samples of the first chunk that are kept, to test graphs and for messages.
 KEPT = 10_000
+
+
+#: Warning of models whose values another loss moves further than gradient steps.
+FEW_MOVES = (
+    "fit_stream trains {0} by gradient steps, also on the samples that it was fitted on, and another loss "
+    "than its own moves its values too little: quantiles cover too few labels. A source that fits into the "
+    "buffer is trained as by fit: pass shuffle_buffer={2} instead of {1}, or fit on fewer samples."
+)
 
 
 class FromSource(Given):
@@ -90,12 +100,27 @@ class FromSource(Given):
         self._first_samples = in_memory(own, self._first)
         return self._first_samples
 
+    def opened(self, call: Call) -> Given:
+        """Return samples in memory if the buffer has all, and the model reproduces those of its fit."""
+        own, held_out = call.beginning.configuration, None
+        if not self._samples.is_one_chunk or not _reproduces_samples(own.source):
+            return self
+        if self._held_out is not None:
+            with _errors_of_validation():
+                held_out = in_memory(own, SampleBlock.join(list(self._sources[1].blocks())))
+        given = _InBuffer(self._first_samples, held_out, self._first)
+        given.counts, given.shuffle_buffer = self.counts, self.shuffle_buffer
+        return given
+
     def start(self, beginning: Beginning) -> Start:
         """Return the start on the first samples, with the counts of all samples."""
         try:
             start = beginning.start(self._first_samples, self._samples.whole)
         except (ValueError, TypeError) as error:
             raise _fault_of_start(beginning.configuration, self._first, error) or error from error
+        if not start.problem.has_default_loss and _reproduces_samples(beginning.configuration.source):
+            name, n_samples = type(fitted_part(start.problem.source)).__name__, self._samples.whole.n_rows
+            warn_user(FEW_MOVES.format(name, self.shuffle_buffer, n_samples), ObjectiveWarning, once=True)
         del self._first, self._first_samples
         self._samples.set_problem(start.problem, start.features)
         if self._samples.is_one_chunk:
@@ -118,6 +143,29 @@ class FromSource(Given):
         """Close the sources."""
         for source in self._sources:
             source.close()
+
+
+class _InBuffer(InMemory):
+    """All samples of a source in memory; errors name the batch."""
+
+    def __init__(self, samples: Samples, held_out: Samples | None, block: SampleBlock):
+        super().__init__(samples, held_out)
+        self._block = block
+
+    def start(self, beginning: Beginning) -> Start:
+        """Return the start of the training."""
+        try:
+            return super().start(beginning)
+        except (ValueError, TypeError) as error:
+            raise _fault_of_start(beginning.configuration, self._block, error) or error from error
+
+
+def _reproduces_samples(source: Any) -> bool:
+    """Return whether samples of the fit prove nothing about a model: fit trains it in other ways."""
+    kinds = (Bags, BoostedStages, CrossFitted, ShiftedScores)
+    if is_onnx_source(source):
+        return False
+    return any(capability_of(fitted_part(source), kind) is not None for kind in kinds)
 
 
 def _count(

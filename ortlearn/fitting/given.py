@@ -120,6 +120,10 @@ class Given:
         """Count or divide the samples; return the first ones, for callbacks."""
         raise NotImplementedError
 
+    def opened(self, call: Call) -> Given:
+        """Return the samples that are trained on: these, or those of a source in memory."""
+        return self
+
     def start(self, beginning: Beginning) -> Start:
         """Return the start of the training."""
         raise NotImplementedError
@@ -182,10 +186,8 @@ class InMemory(Given):
             if automatic:
                 return WarmStart(self.samples, own.random_state, candidate=self._decided)
             warn_user(REPRODUCED, UserWarning, once=True)
-        growth, compared = (
-            None,
-            own.configuration.keep_better and start.from_model and problem.loss is not None,
-        )
+        growth, keeps = None, own.configuration.keep_better
+        compared = keeps and start.from_model and problem.loss is not None
         if compared:
             from .growth import Growth  # only ensembles need it
 

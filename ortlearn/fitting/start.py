@@ -165,7 +165,9 @@ def new_start(
     def with_objective(problem: Problem, values: Any) -> tuple[Problem, Data]:
         given = (configuration, labels, weights_of_labels, n_samples, total_weight, None if stream else total)
         problem = problem.with_objective_of(*given)
-        return problem, with_unseen_members(problem, samples, data_of(problem, values, samples))
+        data = data_of(problem, values, samples)
+        is_part = whole is not None and whole.n_rows != len(data)  # other chunks are read without members
+        return problem, data if is_part else with_unseen_members(problem, samples, data)
 
     problem, data = with_objective(problem, values)
     if problem.source is None and problem.trainable.scores is not None:

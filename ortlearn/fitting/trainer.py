@@ -91,7 +91,7 @@ class Trainer:
         beginning, resumed = call.beginning, call.resumed
         configuration, is_fit = beginning.configuration, not beginning.adds_epoch
         stopping = configuration.stopping
-        first = given.open(call)
+        first, given = given.open(call), given.opened(call)
         if call.task is not None:
             call.task.begin(first)
         start = given.start(beginning)
