@@ -17,6 +17,10 @@ __all__ = ["LearningRateLBFGS"]
 ROUNDING_ERRORS = 100
 #: Steps that change the objective by rounding errors, and do not lower it, after which it has converged.
 EQUAL_STEPS = 4
+#: Decrease of the objective after which a gradient that was small before is not.
+FALLEN = 0.1
+#: Smallest precision of objectives that are only compared, for which iterations do not go on.
+COARSE = 1e-6
 #: Message of a failed line search.
 NO_STEP = (
     "no step along the search direction lowers the objective, as rounding errors are larger than the "
@@ -38,7 +42,8 @@ class LearningRateLBFGS(BaseSolver):
     memory : int, default=10
         Number of steps from which the curvature is estimated.
     gtol : float, default=1e-5
-        Stop when no component of the gradient is above this.
+        Stop when no component of the gradient is above this, relative to the objective f. For losses of
+        regression, iterations go on with a smaller bound if f has fallen by a factor of ten.
     ftol : float, default=1e-12
         Stop when an iteration lowers the objective f by less than ``ftol * max(|f|, 1)``, or by less
         than a rounding error of the graph's type.
@@ -90,34 +95,38 @@ class LearningRateLBFGS(BaseSolver):
     ) -> Solution:
         """Minimise the objective of all samples, penalty included."""
         split = _SplitWeights(objective.absolute, objective.anchor, objective.lower)
+        may_fall = getattr(objective, "is_of_numbers", False) and precision < COARSE
+        run = partial(self._run, note=note, split=split, may_fall=may_fall)
         if not objective.has_kinks:
-            return self._run(objective, weights, max_iter, note, max(self.ftol, precision), split)[0]
+            return run(objective, weights, max_iter, ftol=max(self.ftol, precision))[0]
         remaining, value = max_iter, objective(weights)[0]
         solution = Solution(weights, True, "The objective is zero")
         for width in WIDTHS:
             if remaining <= 0 or value <= 0:
                 break
             rounded, ftol = objective.rounded(width * value), max(self.ftol, precision * min(value, 1.0))
-            solution, n_iter = self._run(rounded, weights, remaining, note, ftol, split)
+            solution, n_iter = run(rounded, weights, remaining, ftol=ftol)
             weights, remaining, value = solution.weights, remaining - n_iter, objective(solution.weights)[0]
         return solution
 
-    def _run(self, objective: Any, weights: Any, max_iter: Any, note: Any, ftol: Any, split: Any) -> Any:
+    def _run(
+        self, objective: Any, weights: Any, max_iter: Any, note: Any, ftol: Any, split: Any, may_fall: bool
+    ) -> Any:
         """Return the solution of one run, and its number of iterations."""
         values, last, kept, n_equal = list[float](), [0.0], [weights], [0]
-        bounds = split.bounds(len(weights))
+        bounds, unit = split.bounds(len(weights)), [1.0]  # the objective is relative to its first value
 
         def evaluate(parts: Any) -> Any:
             value, slopes = objective(split.join(parts))
             last[0], slopes = split.add_absolute_values(value, slopes, parts)
-            n_equal[0] += bool(values and 0 <= last[0] - values[-1] <= ftol * max(abs(values[-1]), 1.0))
-            if n_equal[0] >= EQUAL_STEPS and _is_rounding(values, ftol):
+            n_equal[0] += bool(values and 0 <= last[0] - values[-1] <= ftol * max(abs(values[-1]), unit[0]))
+            if n_equal[0] >= EQUAL_STEPS and _is_rounding(values, ftol, unit[0]):
                 raise _NoStepError
             return last[0], slopes
 
         def callback(parts: Any) -> None:  # parts are those of the last evaluation
             # after values of NaN in a line search, scipy may accept a higher value
-            if values and last[0] - values[-1] > ftol * max(abs(values[-1]), 1.0):
+            if values and last[0] - values[-1] > ftol * max(abs(values[-1]), unit[0]):
                 raise _NoStepError
             values.append(last[0])
             kept[0], n_equal[0] = split.join(parts), 0
@@ -132,14 +141,22 @@ class LearningRateLBFGS(BaseSolver):
             "maxls": self.max_line_search,
         }
         solve = partial(minimize, jac=True, bounds=bounds, method="L-BFGS-B", callback=callback)
+        parts = split.split(weights)
         try:
-            result = solve(evaluate, split.split(weights), options=options)
+            while True:
+                result = solve(evaluate, parts, options=options)
+                has_fallen = may_fall and 0 < result.fun <= FALLEN * unit[0]
+                if not (result.success and has_fallen) or len(values) >= max_iter:
+                    break
+                parts, unit[0] = result.x, float(result.fun)
+                tolerances = {"gtol": self.gtol * unit[0], "ftol": ftol * unit[0]}
+                options |= {**tolerances, "maxiter": max_iter - len(values)}
         except _NoStepError:
             return Solution(kept[0], True, NO_STEP), len(values)
         failed = result.status == 2
-        done = result.success or (failed and _is_rounding(values, ftol))
+        done = result.success or (failed and (unit[0] < 1 or _is_rounding(values, ftol, unit[0])))
         message = NO_STEP if failed else str(result.message)
-        return Solution(split.join(result.x), bool(done), message), result.nit
+        return Solution(split.join(result.x), bool(done), message), len(values)
 
 
 class _NoStepError(Exception):
@@ -199,8 +216,8 @@ class _SplitWeights:
         return value + float(self.factors @ (parts[self.indices] + parts[n_weights:])), slopes
 
 
-def _is_rounding(values: list[float], precision: float) -> bool:
+def _is_rounding(values: list[float], precision: float, unit: float) -> bool:
     """Return whether the last decrease is only a few rounding errors."""
     if len(values) < 2:
         return False
-    return values[-2] - values[-1] <= ROUNDING_ERRORS * precision * max(abs(values[-1]), 1.0)
+    return values[-2] - values[-1] <= ROUNDING_ERRORS * precision * max(abs(values[-1]), unit)

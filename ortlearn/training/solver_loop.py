@@ -147,6 +147,12 @@ class _SolverRun:
         """Whether the objective is not differentiable everywhere."""
         return self.variables.has_kinks
 
+    @property
+    def is_of_numbers(self) -> bool:
+        """Whether the loss compares numbers; those of classes may vanish without a minimum."""
+        loss = self.variables.task.objective.loss
+        return loss is not None and loss.tasks == {"regression"}
+
     def rounded(self, width: float) -> Callable[[np.ndarray], tuple[float, np.ndarray]]:
         """Return the objective with rounded kinks."""
         return lambda point: self._evaluate(point, width)

@@ -51,16 +51,19 @@ def _positions(slices: list[slice]) -> Any:
 class _ScaledPenalty(BasePenalty):
     """A penalty of weights, as a function of their coordinates."""
 
-    def __init__(self, penalty: BasePenalty, lengths: Any) -> None:
+    def __init__(self, penalty: BasePenalty, lengths: Any, shifts: Any = None) -> None:
         super().__init__()
         self.penalty = penalty
         self.lengths = lengths
+        self.shifts = shifts or {}
 
     def parts(self) -> list[BasePenalty]:
         return self.penalty.parts()
 
     def parts_for(self, is_intercept: bool, name: str) -> list[BasePenalty]:
         parts, lengths = self.penalty.parts_for(is_intercept, name), self.lengths.get(name)
+        if name in self.shifts:
+            return [_ShiftedPenalty(part, *self.shifts[name]) for part in parts]
         return parts if lengths is None else [_ScaledPenalty(part, lengths) for part in parts]
 
     def forward(self, op: GraphBuilder, weight: str) -> str | None:
@@ -71,7 +74,32 @@ class _ScaledPenalty(BasePenalty):
 
     def graph_key(self) -> Hashable:
         lengths = tuple((name, array.tobytes()) for name, array in sorted(self.lengths.items()))
-        return (type(self), self.penalty.graph_key(), lengths)
+        shifts = tuple((name, own[0], own[1].tobytes()) for name, own in sorted(self.shifts.items()))
+        return (type(self), self.penalty.graph_key(), lengths, shifts)
+
+
+class _ShiftedPenalty(BasePenalty):
+    """A smooth penalty of an intercept ``b = c - share @ U``, as a function of the coordinates c and U."""
+
+    def __init__(self, penalty: BasePenalty, weight: str, share: np.ndarray) -> None:
+        super().__init__()
+        self.penalty, self.weight, self.share = penalty, weight, share
+
+    def parts(self) -> list[BasePenalty]:
+        return self.penalty.parts()
+
+    def forward(self, op: GraphBuilder, weight: str) -> str | None:
+        share = self.share[:, np.newaxis].astype(op.float_dtype)
+        own, known = (
+            op.Sub(weight, op.ReduceSum(op.Mul(self.weight, share), [0], keepdims=0)),
+            op.type(weight),
+        )
+        if known is not None:
+            op.set_type(own, *known)
+        return self.penalty.forward(op, own)
+
+    def graph_key(self) -> Hashable:
+        return (type(self), self.penalty.graph_key(), self.weight, self.share.tobytes())
 
 
 class Coordinates:
@@ -109,6 +137,11 @@ class Coordinates:
             size = None if layer.intercept is None else int(np.prod(shapes[layer.intercept]))
             centred = size == shape[1] and layer.intercept not in bounded
             centred = centred and not (of_features and issparse(features))  # it would fill the zeros
+            if centred and layer.intercept is not None:
+                of_intercept = penalty.parts_for(task.graph.intercepts[layer.intercept], layer.intercept)
+                of_weight = penalty.parts_for(task.graph.intercepts[layer.weight], layer.weight)
+                may_shift = of_weight or not of_features  # gradients of penalties reach weights that have one
+                centred = not of_intercept or bool(may_shift and all(part.smooth for part in of_intercept))
             if measured is None:
                 mean, spread = moments(features, data.weight_per_sample, centred)
             else:
@@ -176,7 +209,12 @@ class Coordinates:
     def of_points(self, task: TrainingTask) -> TrainingTask:
         """Return the task as a function of points, with the same penalty of W."""
         lengths = {scale.layer.weight: 1 / scale.spread[:, np.newaxis] for scale in self.scales}
-        return task.changed(penalty=_ScaledPenalty(task.objective.penalty, lengths))
+        shifts = {
+            str(scale.layer.intercept): (scale.layer.weight, scale.mean / scale.spread)
+            for scale in self.scales
+            if scale.intercept is not None
+        }
+        return task.changed(penalty=_ScaledPenalty(task.objective.penalty, lengths, shifts))
 
     def standardised_data(self, task: TrainingTask, data: Data) -> Data:
         """Return samples with standardised features."""
