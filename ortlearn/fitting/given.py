@@ -181,9 +181,9 @@ class InMemory(Given):
     def warm_start(self, call: Call, start: Start) -> WarmStart | None:
         """Return the comparison of candidates, if training is regularised towards its start."""
         own, problem = call.beginning, start.problem
-        automatic = own.configuration.updates.learning_rate is None and problem.updates.is_solver
+        is_free = own.configuration.updates.learning_rate is None
         if self._decided is not None:  # other weights were fitted to the samples
-            if automatic:
+            if is_free:
                 return WarmStart(self.samples, own.random_state, candidate=self._decided)
             warn_user(REPRODUCED, UserWarning, once=True)
         growth, keeps = None, own.configuration.keep_better
@@ -197,7 +197,7 @@ class InMemory(Given):
             # without a reason, it is the fit that was asked for
             reason = SEEN if is_fitted(own.configuration.source) or own.last is not None else ""
             return WarmStart(self.samples, own.random_state, candidate=KeptStart(), reason=reason)
-        if not (automatic and compared):
+        if not (is_free and problem.updates.is_solver and compared):
             return None
         if call.resumed is None and self.is_split and (missing := _missing_classes(start)):
             reason = f"the samples lack the classes {missing}, which training would unlearn"

@@ -75,7 +75,7 @@ def train(
     estimates, is_solver = None, step.task.update.learning_rate.full_batch
     if candidate is None and not configuration.warm_start and not start.state.n_seen:
         estimates = leaf_estimates(configuration, start, step.task, data)
-    if estimates is not None and (configuration.updates.learning_rate is not None or not is_solver):
+    if estimates is not None and configuration.updates.learning_rate is not None:
         weights = estimates.estimated(data, ESTIMATE.base, ESTIMATE.pooled)
         start, estimates = replace(start, state=start.state.with_weights(weights)), None
     fingerprint = None if fingerprint_of is None else fingerprint_of(candidate)
@@ -94,7 +94,7 @@ def train(
     try:
         if isinstance(candidate, KeptStart):
             state = candidate.train(setting, Part(data))
-        elif is_solver:
+        elif is_solver or estimates is not None:  # estimates need no gradients
             growth = None if warm is None else warm.growth
             options = {"state": state, "estimates": estimates, **hooks}
             setting = setting_of(configuration, start, prepared, settings, growth, **options)

@@ -26,11 +26,14 @@ class ScoreRunner:
 
     def __init__(self, task: TrainingTask, runtime: Runtime):
         self._task, self._score, self._label = task, task.graph.output, task.objective.label
-        graph, losses = sample_loss_graph(task)
-        known = {self._score: task.graph.output_type}
-        to_losses = extract_model(graph, [losses], [self._score, self._label], known)
         self._open = partial(open_session, device=runtime.device, n_jobs=runtime.n_jobs)
-        self._graph, self._losses = graph, self._open(to_losses)
+        self._graph, loss = task.graph.model, task.objective.loss
+        self._in_python = loss if loss is not None and loss.in_python else None
+        if self._in_python is None:
+            self._graph, losses = sample_loss_graph(task)
+            known = {self._score: task.graph.output_type}
+            to_losses = extract_model(self._graph, [losses], [self._score, self._label], known)
+            self._losses = self._open(to_losses)
 
     @cached_property
     def _call(self) -> BoundedCall:
@@ -58,6 +61,8 @@ class ScoreRunner:
     @runtime_errors()
     def losses_of(self, scores: np.ndarray, labels: np.ndarray) -> np.ndarray:
         """Return the loss of each sample, or of its positions, of shape (n, positions)."""
+        if self._in_python is not None:
+            return self._in_python.evaluate(labels.copy(), scores.copy())[0]  # it may overwrite both
         return self._losses.run(None, {self._score: scores, self._label: labels})[0]
 
     def losses(self, scores: np.ndarray, data: Data) -> np.ndarray:

@@ -14,11 +14,12 @@ from sklearn.compose import TransformedTargetRegressor
 from ..differentiation.random_feed import random_feed
 from ..exceptions import ObjectiveWarning, warn_user
 from ..losses import BaseLoss
-from ..models.capabilities import with_few_members
+from ..models.capabilities import BoostedStages, capability_of, with_few_members
 from ..onnx_files.integer_weights import check_multiplied_integers
 from ..onnx_files.loading import is_onnx_source
 from ..preprocessing.column_reading import read_columns
 from ..preprocessing.columns import shape_of
+from ..preprocessing.estimator_checks import last_step
 from ..preprocessing.initial_fit import final_step, fit_clone, is_fitted, shape_parameters
 from ..preprocessing.missing import accepts_missing, has_missing_operators, missing_columns
 from ..runtime.devices import Device
@@ -35,6 +36,13 @@ if TYPE_CHECKING:
     from ..trainable.conversion import TrainableModel
 
 __all__ = ["converted", "fitted_source", "missing_columns_of"]
+
+#: Warning of a loss with which stages are not grown.
+IN_PYTHON = (
+    "The stages of {} are grown with its own loss, since a Python function has no second derivative. Their "
+    "values are trained with yours, on the samples of the fit: quantiles cover too few labels. Write the "
+    "loss as an expression or a subclass of BaseLoss to grow stages with it."
+)
 
 
 def fitted_source(
@@ -59,6 +67,9 @@ def fitted_source(
     boosted = boosting_of(configuration)
     if boosted is not None:
         return fit_stages(configuration, boosted, X, y, sample_weight, random_state, classes)
+    in_python = configuration.loss is not None and configuration.loss.in_python
+    if in_python and capability_of(last_step(source), BoostedStages) is not None and not is_fitted(source):
+        warn_user(IN_PYTHON.format(type(last_step(source)).__name__), ObjectiveWarning, once=True)
     options: Any = {"sample_weight": sample_weight, "random_state": random_state, "classes": classes}
     shapes_only = not configuration.warm_start and configuration.conversion.weights_to_train is None
     if shapes_only and not configuration.is_default:

@@ -145,7 +145,7 @@ def offsets_of_stages(
 
 def _may_shift(configuration: Configuration, problem: Problem) -> bool:
     """Return whether all weights of a model are trained by another loss of scores in units of the labels."""
-    if problem.loss is None or problem.loss.in_python or problem.source is None:
+    if problem.loss is None or problem.source is None:
         return False
     is_other = not problem.has_default_loss and problem.link_of_labels == "identity"
     return is_other and configuration.conversion.weights_to_train is None
