@@ -189,6 +189,8 @@ class ModelFolder:
         ------
         ValueError
             If there is no such version, or another process changes the folder.
+        SavedFileError
+            If a file of the version is damaged; the version in use stays.
         """
         if number not in self._numbers():
             raise ValueError(f"{self.path} has no version {number}, but {self._numbers()}.")
@@ -257,6 +259,8 @@ class ModelFolder:
         return [int(match[1]) for match in found if match]
 
     def _write_order(self, numbers: list[int]) -> None:
+        for suffix, digest in self._record(numbers[0])["digests"].items():
+            _check_digest(self._file("model", numbers[0], suffix), digest)
         text = "".join(f"model-{number:04d}.onnx\n" for number in numbers)
         _write(self.path / CURRENT, text.encode())
 

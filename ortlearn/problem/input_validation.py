@@ -267,14 +267,14 @@ def _has_finite_sum(array: np.ndarray) -> bool:
 
 def _check_finite(columns: dict[str, np.ndarray], schema: InputSchema, allowed: frozenset) -> None:
     """Raise an error for infinite values, and for missing ones in columns that must not have any."""
-    for item in schema.inputs:
+    for number, item in enumerate(schema.inputs):
         array = columns[item.name]
         if array.dtype.kind != "f" or _has_finite_sum(array) or np.isfinite(array).all():
             continue
         where = "" if item.column is None else f" in column {item.column!r}"
         if np.isinf(array).any():
             raise ValueError(f"Input X contains infinity or a value too large for {array.dtype!r}{where}.")
-        if item.position is None or item.position not in allowed:
+        if (number if item.position is None else item.position) not in allowed:
             raise ValueError(
                 f"Input X contains NaN{where}, and the model does not accept missing values there."
             )

@@ -164,7 +164,7 @@ def converted(
 
 
 def missing_columns_of(source: Any, trainable: TrainableModel, X: Any) -> frozenset[int]:
-    """Return the columns in which a fitted model or an ONNX file takes missing values, by trial."""
+    """Return the columns of a fitted model, or inputs of a file, that take missing values, by trial."""
     schema, predictor = trainable.entry.schema, source
     if is_onnx_source(source):
         if schema.is_array or not has_missing_operators(trainable.model):
@@ -172,7 +172,13 @@ def missing_columns_of(source: Any, trainable: TrainableModel, X: Any) -> frozen
         predictor = _FileScores(trainable.objective_graph(), schema)
     elif not accepts_missing(source):
         return frozenset()
-    return frozenset() if X is None or isinstance(X, Mapping) else missing_columns(predictor, X)
+    if X is None or isinstance(X, Mapping):
+        return frozenset()
+    found, names = missing_columns(predictor, X), getattr(X, "columns", None)
+    if predictor is source or names is None:
+        return found
+    taken = {names[position] for position in found}
+    return frozenset(number for number, item in enumerate(schema.inputs) if item.column in taken)
 
 
 class _FileScores:

@@ -51,6 +51,16 @@ def test_add_switch_and_roll_back(folder, content):
     assert folder.model().kind == "ONNX"
 
 
+@pytest.mark.parametrize("change", [lambda path: path.write_bytes(b"junk"), lambda path: path.unlink()])
+def test_damaged_versions_are_not_put_into_use(folder, content, change):
+    folder.switch(folder.add(content))
+    change(folder.path / "model-0001.onnx")
+    for switch in (folder.rollback, lambda: folder.switch(1)):
+        with pytest.raises((SavedFileError, FileNotFoundError), match="model-0001.onnx"):
+            switch()
+    assert folder.current == 2 and folder.model().kind == "ONNX"
+
+
 def test_models_with_another_interface_are_refused(tmp_path):
     folder, y = ModelFolder(tmp_path), np.where(X[:, 0] > 0, "yes", "no")
 
