@@ -94,18 +94,20 @@ class LearningRateLBFGS(BaseSolver):
         precision: float,
     ) -> Solution:
         """Minimise the objective of all samples, penalty included."""
-        split = _SplitWeights(objective.absolute, objective.anchor, objective.lower)
         may_fall = getattr(objective, "is_of_numbers", False) and precision < COARSE
-        run = partial(self._run, note=note, split=split, may_fall=may_fall)
+        run = partial(self._run, note=note, may_fall=may_fall)
         if not objective.has_kinks:
-            return run(objective, weights, max_iter, ftol=max(self.ftol, precision))[0]
+            split = _SplitWeights(objective.absolute, objective.anchor, objective.lower)
+            return run(objective, weights, max_iter, ftol=max(self.ftol, precision), split=split)[0]
         remaining, value = max_iter, objective(weights)[0]
         solution = Solution(weights, True, "The objective is zero")
         for width in WIDTHS:
             if remaining <= 0 or value <= 0:
                 break
             rounded, ftol = objective.rounded(width * value), max(self.ftol, precision * min(value, 1.0))
-            solution, n_iter = run(rounded, weights, remaining, ftol=ftol)
+            units = getattr(objective, "stretches", lambda *_: 1.0)(weights, width * value)
+            split = _SplitWeights(objective.absolute, objective.anchor, objective.lower, units)
+            solution, n_iter = run(rounded, weights, remaining, ftol=ftol, split=split)
             weights, remaining, value = solution.weights, remaining - n_iter, objective(solution.weights)[0]
         return solution
 
@@ -166,16 +168,21 @@ class _NoStepError(Exception):
 class _SplitWeights:
     """Weights whose absolute values are in the objective, written as ``anchor + positive - negative``.
 
-    Both parts are non-negative.
+    Both parts are non-negative. Parts of a weight have its ``unit``.
     """
 
     def __init__(
-        self, factors: np.ndarray | None, anchor: np.ndarray | None, lower: np.ndarray | None
+        self,
+        factors: np.ndarray | None,
+        anchor: np.ndarray | None,
+        lower: np.ndarray | None,
+        unit: np.ndarray | float = 1.0,
     ) -> None:
+        self.unit = unit
         self.indices = np.zeros(0, dtype=np.int64) if factors is None else np.flatnonzero(factors)
-        self.factors = np.zeros(0) if factors is None else factors[self.indices]
-        self.anchor = np.zeros(0) if anchor is None else anchor[self.indices]
-        self.lower = lower
+        self.factors = np.zeros(0) if factors is None else (factors * unit)[self.indices]
+        self.anchor = np.zeros(0) if anchor is None else (anchor / unit)[self.indices]
+        self.lower = None if lower is None else lower / unit
 
     def bounds(self, n_weights: int) -> Bounds | None:
         """Return the bounds of the parts."""
@@ -191,6 +198,7 @@ class _SplitWeights:
 
     def split(self, weights: np.ndarray) -> np.ndarray:
         """Return the parts of weights."""
+        weights = weights / self.unit
         away = weights[self.indices] - self.anchor
         parts = np.concatenate([weights, np.maximum(-away, 0.0)])
         parts[self.indices] = np.maximum(away, 0.0)
@@ -201,12 +209,13 @@ class _SplitWeights:
         n_weights = len(parts) - len(self.indices)
         weights = np.array(parts[:n_weights])
         weights[self.indices] += self.anchor - parts[n_weights:]
-        return weights
+        return weights * self.unit
 
     def add_absolute_values(
         self, value: float, slopes: np.ndarray, parts: np.ndarray
     ) -> tuple[float, np.ndarray]:
         """Return value and gradient with respect to the parts, including absolute values."""
+        slopes = slopes * self.unit
         if not len(self.indices):
             return value, slopes
         n_weights = len(slopes)

@@ -102,6 +102,10 @@ class BasePenalty(CheckedParameters):
         """Factor of ``w ** 2``, by which solvers compute the curvature."""
         return 0.0
 
+    def norm_factor(self, shape: tuple[int, ...]) -> float:
+        """Return the factor of the norms of rows of a weight, by which solvers compute the curvature."""
+        return 0.0
+
     def without_absolute_values(self) -> BasePenalty:
         """Return the penalty without its term ``absolute_factor * |w|``."""
         return self

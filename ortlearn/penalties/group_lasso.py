@@ -84,10 +84,15 @@ class GroupLassoPenalty(BasePenalty):
         ratio = op.Div(op.Mul(rate, self._factor(op, weight)), op.Max(self._norms(op, weight), tiny))
         return op.Mul(weight, op.Max(op.Sub(1.0, ratio), 0.0))
 
+    def norm_factor(self, shape: tuple[int, ...]) -> float:
+        """Return the factor of the norms of rows of a weight."""
+        return float(self.strength) * math.sqrt(math.prod(shape[1:]))
+
     def _factor(self, op: Any, weight: str) -> Any:
         """Return the factor of the norms of a weight."""
-        size = math.sqrt(math.prod(op.shape(weight)[1:]))
-        return op.Mul(self.strength, size) if isinstance(self.strength, str) else float(self.strength) * size
+        if isinstance(self.strength, str):
+            return op.Mul(self.strength, math.sqrt(math.prod(op.shape(weight)[1:])))
+        return self.norm_factor(op.shape(weight))
 
     @staticmethod
     def _norms(op: Any, weight: str) -> Any:

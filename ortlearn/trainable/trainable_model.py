@@ -206,6 +206,7 @@ class TrainableModel:
         part = self.objective_graph()
         part = for_evaluation(part) if evaluates else with_batch_statistics(part)
         part = self.reparametrisation.by_rows(part) if by_rows else part
+        part = self.reparametrisation.without_signs(part)
         if sample_weight is not None and self.own_loss is not None and self.own_loss.row_weight is not None:
             part = with_weight_vector(part, self.own_loss.row_weight, sample_weight, self.input_dtype)
         return make_inputs_of(remove_idle_nodes(part), self.trained)

@@ -157,6 +157,12 @@ class _SolverRun:
         """Return the objective with rounded kinks."""
         return lambda point: self._evaluate(point, width)
 
+    def stretches(self, point: np.ndarray, width: float) -> np.ndarray:
+        """Return the steps of each variable for which rounded norms have a curvature below one."""
+        weights = self.coordinates.weights(point * self.units)
+        curvature = self.variables.norm_curvature(weights, width * self.scale) / self.scale
+        return 1 / np.sqrt(1 + curvature * (self.coordinates.lengths(len(point)) * self.units) ** 2)
+
     def accept(self, point: np.ndarray) -> float:
         """Keep a point with a finite objective; return the objective including absolute values of weights."""
         value = self(point)[0]

@@ -1,5 +1,7 @@
 """Losses of clones are those of the estimator's own methods where the graph has the same, else of a graph."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from sklearn.base import clone
@@ -14,8 +16,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, LinearSVC
 
 from ortlearn import OrtGradientOptimizer
-from ortlearn.fitting import clone_losses
-from ortlearn.fitting.clone_losses import CloneLosses
+from ortlearn.fitting.clone_losses import CloneLosses, sample_losses
+from tests.calls import calls_of
 
 IRIS, DIABETES = load_iris(return_X_y=True), load_diabetes(return_X_y=True)
 HARD = IRIS[0][50:], IRIS[1][50:]
@@ -38,39 +40,32 @@ MODELS = {
 }
 
 
-@pytest.fixture
-def trained(monkeypatch):
-    """Return a function: a warm start on other samples, and whether clones are judged by their methods."""
-
-    def run(model, samples, converts=False):
-        used, find = [], CloneLosses.find_method
-        with monkeypatch.context() as patch:
-            patch.setattr(
-                CloneLosses, "find_method", lambda self, own: used.append(find(self, own)) or used[-1]
-            )
-            if converts:
-                patch.setattr(clone_losses, "METHODS", {})
-            trainer = OrtGradientOptimizer(clone(model), warm_start=True, random_state=0)
-            X, y = samples
-            trainer.set_params(estimator=clone(model).fit(X[::2], y[::2])).fit(X[1::2], y[1::2])
-        return trainer, used
-
-    return run
+def clones(model, samples):
+    """Return the arguments of the clones that judge a warm start on other samples."""
+    X, y = samples
+    fitted = clone(model).fit(X[::2], y[::2])
+    with calls_of(CloneLosses.__init__) as built:
+        OrtGradientOptimizer(fitted, warm_start=True, random_state=0).fit(X[1::2], y[1::2])
+    configuration, start, known, growth = (
+        built[0][name] for name in ("configuration", "start", "samples", "growth")
+    )
+    growth = growth and replace(growth, scores_by_methods=None, clones={})  # as before the fit
+    return configuration, start, known, growth
 
 
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.filterwarnings("ignore::ortlearn.exceptions.StartKeptWarning")
-def test_methods_and_graphs_of_clones_give_the_same_warm_start(name, trained):
-    (found, used), (expected, others) = (
-        trained(*MODELS[name], converts=converts) for converts in (False, True)
-    )
-    assert used == [True] and others == [False] and found.start_kept_ == expected.start_kept_
-    assert found.n_iter_ == expected.n_iter_
-    for own, weights in expected.get_weights().items():
-        np.testing.assert_allclose(found.get_weights()[own], weights, rtol=1e-6)
+def test_methods_and_graphs_of_clones_give_the_same_losses(name):
+    given = clones(*MODELS[name])
+    by_method, by_graph = CloneLosses(*given), CloneLosses(*given)
+    assert by_method.find_method(sample_losses(*given[:2]))
+    some = np.arange(0, len(given[1].data), 2)
+    found, expected = by_method.losses(some), by_graph.losses(some)
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-3 * np.abs(expected).max())
 
 
 @pytest.mark.filterwarnings("ignore::ortlearn.exceptions.StartKeptWarning")
-def test_clones_are_converted_if_methods_give_other_losses(trained):
+def test_clones_are_converted_if_methods_give_other_losses():
     """A graph has scores of the distances to code words, which no method returns."""
-    assert trained(OutputCodeClassifier(LogisticRegression(), random_state=0), IRIS)[1] == [False]
+    given = clones(OutputCodeClassifier(LogisticRegression(), random_state=0), IRIS)
+    assert not CloneLosses(*given).find_method(sample_losses(*given[:2]))

@@ -78,7 +78,17 @@ class Reparametrisation:
                 array = numpy_helper.to_array(tensor)
                 values = np.asarray(self.constraints[tensor.name].values(array), dtype=array.dtype)
                 tensor.CopyFrom(numpy_helper.from_array(values, self.tensors[tensor.name]))
-        computed = set(self.tensors.values())
-        kept = [node for node in model.graph.node if computed.isdisjoint(node.output)]
-        model = graphs.prune(with_fields(model, node=kept))
-        return graphs.map_names(model, {tensor: name for name, tensor in self.tensors.items()})
+        return _read_free_values(model, self.tensors)
+
+    def without_signs(self, model: ModelProto) -> ModelProto:
+        """Return the model, or a part of it, without the absolute values of values that updates project."""
+        equal = {n: self.tensors[n] for n, own in self.constraints.items() if own.projected and own.penalised}
+        return _read_free_values(model, equal) if equal else model
+
+
+def _read_free_values(model: ModelProto, tensors: Mapping[str, str]) -> ModelProto:
+    """Return the model with free values in the places of the parameters."""
+    computed = set(tensors.values())
+    kept = [node for node in model.graph.node if computed.isdisjoint(node.output)]
+    names = {tensor: name for name, tensor in tensors.items()}
+    return graphs.prune(graphs.map_names(with_fields(model, node=kept), names))

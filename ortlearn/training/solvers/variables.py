@@ -100,6 +100,18 @@ class Variables:
             found[name] = zero if not anchors or anchors[0] is None else anchors[0]
         return self.pack(found)
 
+    def norm_curvature(self, vector: np.ndarray, width: float) -> np.ndarray:
+        """Return the curvature of the norms of rows with kinks rounded by a width, for each element."""
+        found = np.zeros(len(vector))
+        for name, is_intercept in self.task.graph.intercepts.items():
+            parts = self.task.objective.penalty.parts_for(is_intercept, name)
+            factor, own = sum(part.norm_factor(self._shapes[name]) for part in parts), self._slices[name]
+            if factor:
+                rows = vector[own].reshape(self._shapes[name][0], -1)
+                norms = np.sqrt(np.sum(rows**2, axis=1) + width**2)
+                found[own] = np.repeat(factor / norms, rows.shape[1])
+        return found
+
     @property
     def units(self) -> np.ndarray:
         """Unit of each element: the scale of the labels for weights of the last layer, else 1."""

@@ -1,0 +1,40 @@
+"""Optima of estimators whose penalty or bounds have kinks, with features of very different scales."""
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_breast_cancer, load_wine
+from sklearn.linear_model import ElasticNet, MultiTaskLasso
+
+from ortlearn import OrtGradientOptimizer
+
+
+def objective(fitted, X, Y):
+    """Return the objective that the user guide of scikit-learn states."""
+    coef = np.atleast_2d(fitted.coef_).astype(np.float64)
+    squares = np.sum((Y.reshape(len(Y), -1) - X @ coef.T - np.ravel(fitted.intercept_)) ** 2)
+    norms = np.linalg.norm(coef, axis=0).sum()  # absolute values, for one label
+    ratio = getattr(fitted, "l1_ratio", 1.0)
+    penalty = ratio * norms + (1 - ratio) / 2 * np.sum(coef**2)
+    return squares / (2 * len(Y)) + fitted.alpha * penalty
+
+
+@pytest.mark.parametrize("l1_ratio", [0.01, 0.5, 1.0])
+@pytest.mark.parametrize("load", [load_wine, load_breast_cancer])
+def test_nonnegative_coefficients(load, l1_ratio):
+    X, y = load(return_X_y=True)
+    model = ElasticNet(0.001, l1_ratio=l1_ratio, positive=True, max_iter=10**6, tol=1e-10)
+    trained = OrtGradientOptimizer(model, random_state=0).fit(X, y).to_sklearn()
+    assert objective(trained, X, y) < 1.001 * objective(model.fit(X, y), X, y)
+
+
+@pytest.mark.filterwarnings("ignore:LearningRateLBFGS stopped after 100 iterations")
+@pytest.mark.parametrize("alpha", [0.001, 0.1, 1.0])
+@pytest.mark.parametrize("load", [load_wine, load_breast_cancer])
+def test_norms_of_rows(load, alpha):
+    X, y = load(return_X_y=True)
+    rng = np.random.default_rng(0)
+    X = X * 10 ** rng.uniform(-3, 3, X.shape[1])
+    Y = np.c_[y, (y - y.mean()) ** 2 + X @ (rng.normal(size=X.shape[1]) / X.std(axis=0))]
+    model = MultiTaskLasso(alpha, max_iter=10**5, tol=1e-9)
+    trained = OrtGradientOptimizer(model, random_state=0).fit(X, Y).to_sklearn()
+    assert objective(trained, X, Y) < 1.02 * objective(model.fit(X, Y), X, Y)
