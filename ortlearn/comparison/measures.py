@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -142,9 +142,25 @@ def folds_without_copies(
 
     The list is empty if all samples are equal.
     """
-    found = list(folds(labels, len(data), random_state))
+
+    def copies(samples: np.ndarray) -> np.ndarray | None:
+        some = data.take(samples)
+        arrays = [*(some.X.arrays.values() if isinstance(some.X, Columns) else [some.X]), some.y]
+        return None if any(map(issparse, arrays)) else numbers_of_copies(arrays)
+
+    return folds_of_different(labels, len(data), copies, random_state)
+
+
+def folds_of_different(
+    labels: np.ndarray | None,
+    n_samples: int,
+    copies: Callable[[np.ndarray], np.ndarray | None],
+    random_state: np.random.RandomState,
+) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Return folds without copies; ``copies`` returns the :func:`numbers_of_copies` of samples."""
+    found = list(folds(labels, n_samples, random_state))
     samples = np.sort(np.concatenate(found[0]))
-    numbers = _numbers_of_copies(data.take(samples))
+    numbers = copies(samples)
     if numbers is None:
         return found
     _, first = np.unique(numbers, return_index=True)
@@ -155,16 +171,13 @@ def folds_without_copies(
     return [(samples[np.isin(numbers, kept)], samples[first[left_out]]) for kept, left_out in parts]
 
 
-def _numbers_of_copies(data: Data) -> np.ndarray | None:
-    """Return numbers of the samples, equal for copies; None if there are none.
+def numbers_of_copies(arrays: Sequence[np.ndarray]) -> np.ndarray | None:
+    """Return numbers of the samples of features and labels, equal for copies; None if there are none.
 
     Samples with the same features and labels are copies, unless they have few categories: in one column at
     least, most different samples must differ.
     """
-    arrays = [*(data.X.arrays.values() if isinstance(data.X, Columns) else [data.X]), data.y]
-    if any(map(issparse, arrays)):
-        return None
-    columns = np.column_stack([_numeric(array).reshape(len(data), -1) for array in arrays]) + 0.0  # not -0.0
+    columns = np.column_stack([_numeric(array).reshape(len(array), -1) for array in arrays]) + 0.0  # not -0.0
     first, numbers = equal_rows(columns)
     if len(first) == len(columns):
         return None

@@ -132,5 +132,5 @@ def read_errors(file: DataFile) -> Iterator[None]:
         if named or str(error).startswith(file.name):
             raise
         kind = "an Arrow file" if file.kind == "Arrow" else file.kind
-        advice = " Save the file as UTF-8." if isinstance(error, UnicodeError) else ""
+        advice = ". Save the file as UTF-8." if isinstance(error, UnicodeError) else ""
         raise ValueError(f"{file.name} cannot be read as {kind}: {one_line(error)}{advice}") from error

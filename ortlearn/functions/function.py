@@ -14,6 +14,7 @@ from ..runtime.errors import runtime_errors
 from .arrays import FLOATS, FunctionArrays
 from .outputs import with_output
 from .parameter_gradients import ParameterGradients
+from .smooth_trees import trees_of_source
 from .sources import Arrays, Source
 
 __all__ = ["DifferentiableFunction"]
@@ -279,6 +280,11 @@ class DifferentiableFunction(FunctionArrays):
         """
         save_model(self.to_onnx(kind, output), path)
 
+    @property
+    def omits_trees(self) -> bool:
+        """Whether the output depends on trees, too, whose jumps have no gradient."""
+        return bool(trees_of_source(self._source))
+
     def explain(self) -> str:
         """Return which inputs have a gradient, and why others have none.
 
@@ -299,4 +305,6 @@ class DifferentiableFunction(FunctionArrays):
                 lines.append(f"{title}: no gradient, the output depends on it only in steps or not at all")
             else:
                 lines.append(f"{title}: no gradient, it has categories or text")
+        if self.omits_trees:
+            lines.append("jumps of trees are left out of gradients")
         return "\n".join(lines)

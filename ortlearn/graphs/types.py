@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
-from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto, shape_inference
+from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto, helper, shape_inference
 
-from .builder import TensorType
+from .builder import GraphBuilder, TensorType
 from .editing import make_inputs_of, with_fields
+from .queries import make_value_info
 
-__all__ = ["inferred", "value_types", "without_large_constants"]
+__all__ = ["inferred", "value_types", "without_large_constants", "written_types"]
 
 #: Elements of the largest initializer whose values may be sizes, as those of Reshape.
 LARGE_CONSTANT = 1024
@@ -67,3 +68,11 @@ def value_types(
         if known is not None:
             types[value.name] = known
     return types
+
+
+def written_types(op: GraphBuilder, known: Mapping[str, TensorType]) -> dict[str, TensorType]:
+    """Return the types of the tensors that a builder has written, inferred from known ones."""
+    inputs = [make_value_info(name, own) for name, own in known.items()]
+    graph = helper.make_graph(op.nodes, "written", inputs, [], op.initializers)
+    opsets = [helper.make_opsetid(domain, version) for domain, version in op.opsets.items()]
+    return value_types(helper.make_model(graph, opset_imports=opsets))

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..functions import DifferentiableFunction, differentiable
-from .targets import Target, predictions, target_of
+from .targets import Target, numbers, predictions, target_of
 
 __all__ = ["adversarial_radius"]
 
@@ -60,9 +60,7 @@ def adversarial_radius(estimator: Any, X: Any, *, norm: str = "l2") -> np.ndarra
         raise ValueError("adversarial_radius needs a fitted classifier with one output and several classes.")
     target = target_of(estimator, classes[0])
     function = differentiable(estimator, target.method)
-    return np.array(
-        [_radius(estimator, function, target, sample, norm) for sample in np.array(X, dtype=np.float64)]
-    )
+    return np.array([_radius(estimator, function, target, sample, norm) for sample in numbers(X)])
 
 
 def _radius(

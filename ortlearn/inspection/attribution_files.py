@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from onnx import ModelProto
 
-from ..exceptions import GradientError
+from ..exceptions import GradientError, GradientWarning, warn_user
 from ..functions import DifferentiableFunction
 from ..functions.bridge import one_matrix
 from ..graphs import (
@@ -70,6 +70,11 @@ def save_attributions(
     ValueError
         If the baseline or the output is invalid.
 
+    Warns
+    -----
+    GradientWarning
+        If the output depends on trees, too, whose jumps are not attributed.
+
     Examples
     --------
     >>> from tempfile import TemporaryDirectory
@@ -86,6 +91,12 @@ def save_attributions(
     if not isinstance(steps, int) or isinstance(steps, bool) or steps < 1:
         raise ValueError(f"steps={steps!r} must be a positive integer.")
     function.column_of(output)
+    if function.omits_trees:
+        warn_user(
+            f"{function!r} depends on trees, too: the attributions leave out their jumps, which have no "
+            "gradient. Attribute differentiable(model, smooth=width), whose thresholds are smoothed.",
+            GradientWarning,
+        )
     model = function.to_onnx("gradient", output)
     found = _on_lines(function, model, baseline, steps)
     save_model(found, path)

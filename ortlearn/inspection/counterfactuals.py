@@ -12,7 +12,7 @@ from sklearn.utils import check_random_state
 
 from ..exceptions import GradientError
 from ..functions import DifferentiableFunction, differentiable
-from .targets import Target, target_of
+from .targets import Target, numbers, target_of
 
 __all__ = ["Counterfactuals", "counterfactual"]
 
@@ -111,7 +111,7 @@ def counterfactual(
     ([[1.5, 0.5]], [1])
     """
     wanted = target_of(estimator, target)
-    originals = np.array(X, dtype=np.float64)
+    originals = numbers(X)
     if originals.ndim != 2:
         raise ValueError(f"X must have two dimensions, not {originals.ndim}.")
     space = _Space.of(originals.shape[1], immutable, bounds, integer, weights)
@@ -124,9 +124,7 @@ def counterfactual(
                 f"{wanted.method} of {type(estimator).__name__} has no gradient: pass candidates=X, "
                 "samples such as those of the training, from which the search starts."
             ) from error
-    known = np.array(
-        np.empty((0, originals.shape[1])) if candidates is None else candidates, dtype=np.float64
-    )
+    known = numbers(np.empty((0, originals.shape[1])) if candidates is None else candidates)
     known = known[wanted.holds(estimator, known)] if len(known) else known
     random = check_random_state(random_state)
     found = [_Search(estimator, function, wanted, space, x, known, n_starts, random).run() for x in originals]

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ..exceptions import ConversionError
 from ..functions import DifferentiableFunction, differentiable
 from ..trainable.conversion import source_task
 
@@ -25,11 +26,17 @@ def explained_method(estimator: Any, method: str) -> str:
     return next(name for name in names if hasattr(estimator, name))
 
 
-def explained_function(estimator: Any, method: str) -> DifferentiableFunction:
-    """Return a function of the method; a function is returned unchanged."""
+def explained_function(estimator: Any, method: str, X: Any = None) -> DifferentiableFunction:
+    """Return a function of the method, also for frames with text; a function is returned unchanged."""
     if isinstance(estimator, DifferentiableFunction):
         return estimator
-    return differentiable(estimator, explained_method(estimator, method))
+    name = explained_method(estimator, method)
+    try:
+        return differentiable(estimator, name)
+    except ConversionError:
+        if not hasattr(X, "columns"):
+            raise
+        return differentiable(estimator, name, X=X)
 
 
 def columns_of_output(function: DifferentiableFunction, value: np.ndarray, output: Any) -> np.ndarray | None:

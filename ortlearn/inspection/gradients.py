@@ -46,7 +46,7 @@ def input_gradient(estimator: Any, X: Any, *, output: Any = None, method: str = 
     >>> bool((input_gradient(model, [[1.0, 1.0]]) == model.coef_).all())
     True
     """
-    function = explained_function(estimator, method)
+    function = explained_function(estimator, method, X)
     value = function(X)
     return function.vjp(X, selection(value, columns_of_output(function, value, output)))
 
@@ -105,7 +105,7 @@ def smooth_gradient(
     width = np.asarray(scale, dtype=np.float64)
     if n_samples < 1 or not (width >= 0).all():
         raise ValueError(f"scale={scale!r} must not be negative, and n_samples={n_samples!r} positive.")
-    function, random = explained_function(estimator, method), check_random_state(random_state)
+    function, random = explained_function(estimator, method, X), check_random_state(random_state)
     bare, samples = one_matrix(function), function.read(X)
     value = bare(samples)
     u = selection(value, columns_of_output(function, value, output))

@@ -106,7 +106,7 @@ def integrated_gradients(
     if steps != "auto" and (not isinstance(steps, int) or isinstance(steps, bool) or steps < 1):
         raise ValueError(f"steps={steps!r} must be a positive integer or 'auto'.")
     try:
-        function = explained_function(estimator, method)
+        function = explained_function(estimator, method, X)
     except GradientError as error:
         return _of_trees(estimator, X, baseline, output, method, error)
     bare, samples = one_matrix(function), function.read(X)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,13 +12,29 @@ from sklearn.base import is_classifier
 from ..functions.bare import BareFunction
 from ..quiet import quiet
 
-__all__ = ["Target", "predictions", "target_of"]
+__all__ = ["Target", "numbers", "predictions", "target_of"]
 
 
 def predictions(estimator: Any, X: np.ndarray) -> np.ndarray:
     """Return predictions for an array, also of an estimator that was fitted with names of features."""
+    names = getattr(estimator, "feature_names_in_", None)
+    if names is not None and len(names) == X.shape[1]:
+        with suppress(ImportError):
+            import pandas as pd
+
+            X = pd.DataFrame(X, columns=names)  # its steps may select columns by name
     with quiet():
         return np.asarray(estimator.predict(X))
+
+
+def numbers(X: Any) -> np.ndarray:
+    """Return samples as an array of numbers."""
+    try:
+        return np.array(X, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"X must be numbers ({error}): pass the part of the model after its encoder, and encoded samples."
+        ) from error
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from .gate import Gate
 from .promotion import stored
 from .results import Adaptation, Drift, onnx_bytes
 from .retraining import choose_kind, kinds_of, retrained, with_all_classes
-from .samples import as_table, given_model, labels_of
+from .samples import as_table, copies_in, given_model, labels_of
 from .two_samples import two_sample_test
 from .versions import ModelFolder
 
@@ -149,6 +149,7 @@ def _adapted(
     with ExitStack() as stack:
         for table in filter(None, (known, tested, training)):
             stack.enter_context(explain_values(table, old.column_names))
+        gate.check(old, tested)
         kinds = with_all_classes(kinds_of(old, training, known, candidates), old, training, known)
         drift = None if known is None else _drift(old, known, samples, level, random_state)
         kind, losses = choose_kind(old, kinds, training, known, settings)
@@ -205,13 +206,17 @@ def _drift(model: Model, reference: Table, new: Table, level: float, random_stat
 
 
 def _parts(samples: Table, held_out: Any, model: Model, by: str | None, seed: int) -> tuple[Table, Table]:
-    """Return the samples to train on, and those of the gate."""
+    """Return the samples to train on, and different ones of the gate."""
     from sklearn.model_selection import train_test_split
 
     labels = labels_of(samples, model)
-    if len(samples) < FEWEST_SAMPLES:
+    numbers = copies_in(samples, labels)
+    numbers = np.arange(len(samples)) if numbers is None else numbers
+    first = np.sort(np.unique(numbers, return_index=True)[1])
+    if len(first) < FEWEST_SAMPLES:
         raise ValueError(
-            f"{len(samples)} new samples are too few to train and to judge: {FEWEST_SAMPLES} are needed."
+            f"{len(first)} new samples are too few to train and to judge: {FEWEST_SAMPLES} are needed, "
+            "without copies."
         )
     if not isinstance(held_out, int | float | np.number):
         tested = as_table(held_out, model, by, "held_out")
@@ -221,12 +226,12 @@ def _parts(samples: Table, held_out: Any, model: Model, by: str | None, seed: in
         raise ValueError(f"held_out={held_out!r} must be a share between 0 and 1, or samples.")
     strata = None
     if model.task == "classification":
-        counts = np.unique(labels, return_counts=True)[1]
-        smallest = round(min(held_out, 1 - held_out) * len(samples))
-        strata = labels if counts.min() > 1 and len(counts) <= smallest else None
-    parts = train_test_split(np.arange(len(samples)), test_size=held_out, random_state=seed, stratify=strata)
-    first, second = (samples.take(np.sort(part)) for part in parts)
-    return first, second
+        counts = np.unique(labels[first], return_counts=True)[1]
+        smallest = round(min(held_out, 1 - held_out) * len(first))
+        strata = labels[first] if counts.min() > 1 and len(counts) <= smallest else None
+    kept, left_out = train_test_split(first, test_size=held_out, random_state=seed, stratify=strata)
+    # copies of a sample are in one part, and count once where models are judged
+    return samples.take(np.flatnonzero(np.isin(numbers, numbers[kept]))), samples.take(np.sort(left_out))
 
 
 def _content(model: Model, samples: Table) -> bytes | None:

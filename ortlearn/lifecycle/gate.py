@@ -74,6 +74,10 @@ class Gate:
         if not 2 <= self.resamples <= MOST:
             raise ValueError(f"resamples={self.resamples!r} must be between 2 and {MOST}.")
 
+    def check(self, model: Model, held_out: Table) -> None:
+        """Raise a ValueError if a model has no such metric."""
+        self._name(model, self._metrics(model, labels_of(held_out, model), model.predict(held_out)))
+
     def judged(self, old: Model, new: Model, held_out: Table, size: int | None, seed: int) -> Verdict:
         """Return the verdict on a model, by samples that neither model was trained on.
 

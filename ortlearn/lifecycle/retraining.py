@@ -10,7 +10,7 @@ from sklearn.base import clone
 from sklearn.utils.validation import has_fit_parameter
 
 from ..comparison.evidence import best_of, bounded
-from ..comparison.measures import FOLDS, folds
+from ..comparison.measures import FOLDS, folds_of_different
 from ..estimators import OrtGradientOptimizer
 from ..evaluation.data_files import Table
 from ..evaluation.metrics import sample_losses
@@ -21,7 +21,7 @@ from ..exceptions import StartKeptWarning
 from ..onnx_files.loading import is_onnx_source
 from ..quiet import quiet
 from ..trainable.explanation import explain
-from .samples import labels_of, source_of
+from .samples import copies_in, labels_of, source_of
 
 __all__ = ["choose_kind", "kinds_of", "retrained", "with_all_classes"]
 
@@ -141,7 +141,12 @@ def choose_kind(
     rows: list[list[np.ndarray]] = [[] for _ in range(1 + len(kinds))]
     weights = []
     random_state = np.random.RandomState(parameters.get("random_state"))
-    for train, test in folds(classes, len(new), random_state):
+    known = copies_in(new, labels)
+
+    def copies(samples: np.ndarray) -> np.ndarray | None:
+        return None if known is None else np.unique(known[samples], return_inverse=True)[1]
+
+    for train, test in folds_of_different(classes, len(new), copies, random_state):
         part, left_out = new.take(train), new.take(test)
         weights.append(left_out.weight_per_sample)
         models = [model, *(retrained(kind, model, part, reference, parameters) for kind in kinds)]

@@ -10,6 +10,7 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.utils import check_consistent_length
 
+from ..comparison.measures import numbers_of_copies
 from ..evaluation.data_files import Table
 from ..evaluation.messages import check_installed
 from ..evaluation.model_files import load_model
@@ -19,7 +20,7 @@ from ..evaluation.sklearn_model import SklearnModel
 from ..onnx_files.loading import is_onnx_source
 from ..preprocessing.estimator_checks import is_trainer
 
-__all__ = ["as_table", "given_model", "labels_of", "source_of"]
+__all__ = ["as_table", "copies_in", "given_model", "labels_of", "source_of"]
 
 
 def given_model(model: Any, trusted: Sequence[str] = ()) -> Model:
@@ -91,6 +92,11 @@ def _frame(X: Any, model: Model, what: str) -> Any:
     fitting = known is not None and len(known) == array.shape[1]
     names = known if fitting else [f"x{number}" for number in range(array.shape[1])]
     return pd.DataFrame(array, columns=names)
+
+
+def copies_in(table: Table, labels: np.ndarray) -> np.ndarray | None:
+    """Return numbers of samples, equal for copies; None if there are none."""
+    return numbers_of_copies([*(column.to_numpy() for _, column in table.features.items()), labels])
 
 
 def labels_of(table: Table, model: Model) -> np.ndarray:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from onnx import helper
-
 from .. import plugins
 from ..exceptions import PluginError
-from ..graphs import GraphBuilder, make_value_info, value_types
+from ..graphs import GraphBuilder
+from ..graphs.types import written_types
 from .base import BaseLoss
 
 __all__ = ["write_losses"]
@@ -36,9 +35,6 @@ def write_losses(loss: BaseLoss, op: GraphBuilder, expected: str, predicted: str
 
 def _shape_of(op: GraphBuilder, name: str, expected: str, predicted: str) -> tuple | None:
     """Return the shape of a tensor by shape inference from labels and predictions, or None."""
-    known = {value: op.type(value) for value in (expected, predicted)}
-    inputs = [make_value_info(value, found) for value, found in known.items() if found is not None]
-    graph = helper.make_graph(op.nodes, "losses", inputs, [], op.initializers)
-    opsets = [helper.make_opsetid(domain, version) for domain, version in op.opsets.items()]
-    found = value_types(helper.make_model(graph, opset_imports=opsets)).get(name)
+    types = {value: op.type(value) for value in (expected, predicted)}
+    found = written_types(op, {value: own for value, own in types.items() if own is not None}).get(name)
     return None if found is None else found.shape

@@ -52,6 +52,8 @@ def write(path: str | os.PathLike, content: Content) -> None:
             f"{path} is a folder with other files: pass an empty or a new folder, or a name that ends with "
             f"{SUFFIX}."
         )
+    if path.is_file():
+        raise SavedFileError(f"{path} is a file: pass a folder, or a name that ends with {SUFFIX}.")
     path.mkdir(exist_ok=True)
     old = _names_in(path)
     new = {_name_in_folder(name, manifest["files"][name]): data for name, data in content.files.items()}

@@ -1,18 +1,20 @@
 """Counterfactuals and adversarial radii: closed forms of linear models, limits, and honest failures."""
 
 import numpy as np
+import pandas as pd
 import pytest
+from sklearn.compose import make_column_transformer
 from sklearn.datasets import load_iris
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.svm import SVC
 
 from ortlearn.exceptions import GradientError
 from ortlearn.functions import differentiable
-from ortlearn.inspection import adversarial_radius, counterfactual
+from ortlearn.inspection import adversarial_radius, counterfactual, input_gradient, integrated_gradients
 
 X, Y = load_iris(return_X_y=True)
 BINARY = (Y == 2).astype(int)
@@ -135,3 +137,26 @@ def test_regressors_of_several_outputs_are_refused():
     X = np.random.default_rng(0).normal(size=(30, 2))
     with pytest.raises(ValueError, match="a regressor with one output"):
         counterfactual(Ridge().fit(X, X), X[:1], (1.0, 2.0), candidates=X)
+
+
+def test_frames_whose_columns_are_selected_by_name():
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    steps = make_column_transformer((StandardScaler(), ["a", "c"]), ("passthrough", ["b", "d"]))
+    model = make_pipeline(steps, LogisticRegression()).fit(frame, BINARY)
+    found = counterfactual(model, frame.iloc[[10, 60]], 1, n_starts=1, random_state=0)
+    assert found.found.all() and found.distance.max() > 0
+    assert (model.predict(pd.DataFrame(found.samples, columns=frame.columns)) == 1).all()
+    assert (adversarial_radius(model, frame.iloc[[10, 60]]) > 0).all()
+
+
+def test_samples_with_text():
+    frame = pd.DataFrame({"a": X[:, 0], "t": np.where(X[:, 1] > 3, "u", "v")})
+    steps = make_column_transformer((StandardScaler(), ["a"]), (OneHotEncoder(), ["t"]))
+    model = make_pipeline(steps, LogisticRegression()).fit(frame, BINARY)
+    with pytest.raises(ValueError, match="X must be numbers"):
+        counterfactual(model, frame[:2], 1)
+    with pytest.raises(GradientError, match="the model after its preprocessing"):
+        integrated_gradients(model, frame[:2], frame[:1])
+    slopes, step = input_gradient(model, frame[:2], output=1)["a"], 1e-4
+    moved = [model.predict_proba(frame[:2].assign(a=frame["a"] + way * step))[:, 1] for way in (1, -1)]
+    np.testing.assert_allclose(slopes, (moved[0] - moved[1]) / (2 * step), rtol=1e-4)

@@ -147,7 +147,7 @@ def test_missing_values_of_trees():
     np.testing.assert_allclose(found.attributions.sum(axis=1), change, atol=1e-12)
 
 
-def test_unsupported_attributions():
+def test_unsupported_attributions(tmp_path):
     mixed = make_pipeline(PolynomialFeatures(2), DecisionTreeRegressor()).fit(X, Y)
     with pytest.raises(GradientError, match="do more than scale columns"):
         integrated_gradients(mixed, P, START)
@@ -156,6 +156,11 @@ def test_unsupported_attributions():
     stack = StackingRegressor([("t", DecisionTreeRegressor(max_depth=3)), ("l", Ridge())], Ridge()).fit(X, Y)
     with pytest.warns(GradientWarning, match="Jumps of trees"):
         integrated_gradients(stack, P, START)
+    with pytest.warns(GradientWarning, match="leave out their jumps"):
+        save_attributions(stack, tmp_path / "file.onnx")
+    smooth = differentiable(stack, smooth=0.1)
+    save_attributions(smooth, tmp_path / "file.onnx")
+    assert "jumps of trees" in differentiable(stack).explain() and "jumps" not in smooth.explain()
     with pytest.raises(ValueError, match="baseline has the shape"):
         integrated_gradients(Ridge().fit(X, Y), P, START[:2])
     with pytest.raises(ValueError, match="steps=0"):

@@ -51,6 +51,16 @@ def test_same_distribution_keeps_the_model(classifier):
 
 
 @pytest.mark.slow
+def test_copies_of_samples_show_no_gain(classifier):
+    X, y = month(3, 60, noise=0.4)
+    copies = np.tile(np.arange(60), 8)
+    found = adapt(classifier, (X.iloc[copies], y[copies]), month(0))
+    assert found.outcome == "kept" and found.n_held_out == 18 and found.n_samples == 42 * 8
+    with pytest.raises(ValueError, match="19 new samples are too few"):
+        adapt(classifier, (X.iloc[copies % 19], y[copies % 19]))
+
+
+@pytest.mark.slow
 def test_moved_column_is_named(classifier):
     found = adapt(classifier, month(3, shift=1.5), month(0))
     assert [item.name for item in found.drift.columns if item.drifted] == ["age"]

@@ -229,7 +229,9 @@ def test_folder_with_other_files_is_rejected(tmp_path):
     (tmp_path / "notes.txt").write_text("mine")
     with pytest.raises(SavedFileError, match="is a folder with other files"):
         save(fitted("adam")[0], tmp_path)
-    assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
+    with pytest.raises(SavedFileError, match=r"notes.txt is a file: pass a folder"):
+        save(fitted("adam")[0], tmp_path / "notes.txt")
+    assert (tmp_path / "notes.txt").read_text() == "mine" and len(list(tmp_path.iterdir())) == 1
 
 
 @pytest.mark.parametrize("form", ["model.zip", "folder"])

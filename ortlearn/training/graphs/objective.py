@@ -22,6 +22,7 @@ from ...graphs import (
 from ...graphs.queries import copy_value
 from ...losses.written_losses import write_losses
 from .names import BATCH, OBJECTIVE, OWN_NAMES, SAMPLE_WEIGHT, SMOOTH
+from .plugin_results import check_penalty
 from .sparse_products import with_sparse_products
 from .task import TrainingTask
 
@@ -194,6 +195,8 @@ def penalty_terms(op: GraphBuilder, task: TrainingTask, smooth_only: bool = Fals
                     part.smooth_part(op, name) if only else part.forward(op, name)
                     for part, only in zip(parts, smooth, strict=True)
                 ]
+            for part, term in zip(parts, terms, strict=True):
+                check_penalty(part, op, name, term)
             written = [term for term in terms if term is not None]
             if written:
                 found[name] = add_terms(op, written)

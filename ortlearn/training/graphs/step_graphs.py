@@ -18,6 +18,7 @@ from .averaging import append_sums
 from .clipping import clip_gradients
 from .names import BATCH, OBJECTIVE, RATE, SAMPLE_INDICES
 from .objective import builder, differentiated, elem_type, objective_graph
+from .plugin_results import check_states, check_update
 from .task import TrainingTask
 
 __all__ = ["StepGraph", "append_updates", "step_graph"]
@@ -100,7 +101,9 @@ def append_updates(
             after[name] = {state: op.Identity(source) for state, source in before[name].items()}
             continue
         with plugins.blamed(task.update.learning_rate, "update"):
-            new, after[name] = task.update.learning_rate.update(op, name, gradients[name], before[name], rate)
+            updated = task.update.learning_rate.update(op, name, gradients[name], before[name], rate)
+        check_update(task.update.learning_rate, op, name, gradients[name], before[name], updated)
+        new, after[name] = updated
         weights[name] = _bounded(task, op, name, _proximal(task, op, name, new, shape))
     averaged = {name: weights[name] for name in task.graph.learned}
     sums = append_sums(task.update.learning_rate, op, averaged, before)
@@ -136,7 +139,9 @@ def _state_inputs(
     task: TrainingTask, op: GraphBuilder, weight: str, shape: tuple[int, ...]
 ) -> tuple[dict[str, str], list[ValueInfoProto]]:
     names, infos = {}, []
-    for state, array in task.update.learning_rate.init(np.zeros(shape, dtype=task.graph.dtype)).items():
+    states = task.update.learning_rate.init(np.zeros(shape, dtype=task.graph.dtype))
+    check_states(task.update.learning_rate, states)
+    for state, array in states.items():
         names[state] = op.unique(f"{weight}_{state}")
         known = TensorType(helper.np_dtype_to_tensor_dtype(array.dtype), array.shape)
         infos.append(make_value_info(names[state], known))
