@@ -201,7 +201,7 @@ ROWS = "alcohol,hue,proline,kind\n" + "".join(f"{i},1,{3 * i % 7},barolo\n" for 
         (ROWS.replace("3,1,", "\0" + "3,1,"), "a null character in column 'alcohol', row 3"),
         (ROWS.replace("barolo", "bar\0lo"), "a null character in column 'kind', row 0"),
         (ROWS.replace("hue", "alcohol"), "several columns with the names ['alcohol']"),
-        (ROWS.replace("barolo", "baroló").encode("latin1"), "byte. Save the file as UTF-8"),
+        (ROWS.replace("barolo", "baroló").encode("latin1"), "data. Save the file as UTF-8"),
         (ROWS.encode("utf16"), "cannot be read as csv"),
         (ROWS.splitlines()[0] + "\n1,2,3,barolo\n", "leaves no sample of"),
     ],
