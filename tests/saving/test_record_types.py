@@ -34,7 +34,15 @@ from ortlearn.trainable.conversion import to_trainable
 
 #: Classes that exist during a training only, or hold a Python function.
 LEFT_OUT = {"FunctionLoss", "MarginLoss", "SmoothedLoss", "AnchoredPenalty", "SmoothedPenalty"}
-LEFT_OUT |= {"_ScaledPenalty", "_FromStart", "ScheduledLearningRate", "BaseSolver", "WrappedRate", "Rescaled"}
+LEFT_OUT |= {
+    "_ScaledPenalty",
+    "_ShiftedPenalty",
+    "_FromStart",
+    "ScheduledLearningRate",
+    "BaseSolver",
+    "WrappedRate",
+    "Rescaled",
+}
 LEFT_OUT |= {"Averaged"}
 
 
