@@ -99,7 +99,9 @@ class _SolverRun:
     ):
         self.variables, self._log, self._keeps_history = variables, log, keeps_history
         self.coordinates, self.units, self._first = variables.coordinates, variables.units, weights
-        self.best = self.start = self.coordinates.point(variables.pack(weights)) / self.units
+        self.whitening = variables.whitening
+        coordinates = self.coordinates.point(variables.pack(weights)) / self.units
+        self.best = self.start = self.whitening.point(coordinates)
         self.lower = variables.lower  # coordinates of bounded weights are scaled, but not shifted
         factors = variables.absolute
         self.absolute = self.anchor = None
@@ -123,7 +125,10 @@ class _SolverRun:
 
     def read(self, copy: int | None = None) -> tuple[Weights, States]:
         """Return the last weights with a finite objective; a solver has no states."""
-        return self.variables.unpack(self.coordinates.weights(self.best * self.units), self._first), {}
+        if np.array_equal(self.best, self.start):
+            return dict(self._first), {}  # without rounding
+        coordinates = self.whitening.coordinates(self.best) * self.units
+        return self.variables.unpack(self.coordinates.weights(coordinates), self._first), {}
 
     def __call__(self, point: np.ndarray) -> tuple[float, np.ndarray]:
         """Return objective and gradient; those of the last point are cached."""
@@ -133,6 +138,12 @@ class _SolverRun:
         return value, gradient.copy()
 
     def _evaluate(self, point: np.ndarray, width: float = 0.0) -> tuple[float, np.ndarray]:
+        """Return objective and gradient."""
+        value, gradient = self.evaluate_coordinates(self.whitening.coordinates(point), width)
+        return value, self.whitening.gradient(gradient)
+
+    def evaluate_coordinates(self, point: np.ndarray, width: float = 0.0) -> tuple[float, np.ndarray]:
+        """Return objective and gradient at weights for standardised features."""
         weights = self.coordinates.weights(point * self.units)
         value, slopes = self._log.evaluate(self.variables.evaluate, weights, width * self.scale)
         value, gradient = value / self.scale, self.coordinates.gradient(slopes) * self.units / self.scale
@@ -245,13 +256,13 @@ def _warn_of_end(solver: BaseSolver, message: str, n_iter: int, max_iter: int) -
 
 def _curvature(run: _SolverRun, point: np.ndarray) -> float:
     """Return the second derivative of the objective along its gradient, by a finite difference, or one."""
-    _, gradient = run(point)
+    _, gradient = run.evaluate_coordinates(point)
     length = float(np.linalg.norm(gradient))
     if not np.isfinite(length) or length == 0:
         return 1.0
     direction = gradient / length
     size = PROBE * max(1.0, float(np.linalg.norm(point)))
-    _, after = run(point + size * direction)
+    _, after = run.evaluate_coordinates(point + size * direction)
     found = float((after - gradient) @ direction) / size
     return found if np.isfinite(found) and found > 0 else 1.0
 

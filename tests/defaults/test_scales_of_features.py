@@ -1,9 +1,17 @@
-"""Optima of estimators whose penalty or bounds have kinks, with features of very different scales."""
+"""Optima with features that are correlated, or have very different scales."""
 
 import numpy as np
 import pytest
-from sklearn.datasets import load_breast_cancer, load_wine
-from sklearn.linear_model import ElasticNet, MultiTaskLasso
+from sklearn.base import clone
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_wine
+from sklearn.linear_model import (
+    ElasticNet,
+    LinearRegression,
+    LogisticRegression,
+    MultiTaskLasso,
+    Ridge,
+    RidgeClassifier,
+)
 
 from ortlearn import OrtGradientOptimizer
 
@@ -38,3 +46,36 @@ def test_norms_of_rows(load, alpha):
     model = MultiTaskLasso(alpha, max_iter=10**5, tol=1e-9)
     trained = OrtGradientOptimizer(model, random_state=0).fit(X, Y).to_sklearn()
     assert objective(trained, X, Y) < 1.02 * objective(model.fit(X, Y), X, Y)
+
+
+@pytest.mark.parametrize(
+    "model", [LinearRegression(), Ridge(1e-3), Ridge(0.1, fit_intercept=False)], ids=repr
+)
+def test_correlated_features(model):
+    X, y = load_breast_cancer().data[:, 1:], load_breast_cancer().data[:, 0]  # correlations up to 0.998
+    trained = OrtGradientOptimizer(model, random_state=0, dtype="float64").fit(X, y)
+    expected = clone(model).fit(X, y).predict(X)
+    assert np.abs(trained.predict(X) - expected).max() < 1e-4 * y.std() and trained.n_iter_ < 10
+
+
+@pytest.mark.filterwarnings("ignore:LearningRateLBFGS stopped after 100 iterations")
+@pytest.mark.parametrize(
+    "model",
+    [
+        LogisticRegression(C=0.01, max_iter=10**4, tol=1e-8),
+        RidgeClassifier(10.0),
+    ],
+    ids=repr,
+)
+def test_classes_of_correlated_features(model):
+    X, y = load_breast_cancer(return_X_y=True)
+    trained = OrtGradientOptimizer(model, random_state=0, dtype="float64").fit(X, y)
+    expected = clone(model).fit(X, y).decision_function(X)
+    assert np.abs(trained.decision_function(X) - expected).max() < 0.01 * expected.std()
+
+
+def test_equal_features():
+    X, y = load_diabetes(return_X_y=True)
+    X = np.c_[X, X, np.ones(len(X))]
+    trained = OrtGradientOptimizer(Ridge(), random_state=0).fit(X, y)
+    np.testing.assert_allclose(trained.predict(X), Ridge().fit(X, y).predict(X), atol=1e-3 * y.std())

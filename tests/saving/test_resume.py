@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
 from sklearn.ensemble import HistGradientBoostingRegressor
-from sklearn.linear_model import LogisticRegression, Ridge, SGDRegressor
+from sklearn.linear_model import HuberRegressor, LogisticRegression, Ridge, SGDRegressor
 from sklearn.model_selection import GridSearchCV
 from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.pipeline import make_pipeline
@@ -56,7 +56,7 @@ CASES = {
     "validation": (MLP, {"learning_rate": "Adam"}, {"X_val": X[:9], "y_val": Y[:9]}),
     "solver": (MLP, {"learning_rate": "LBFGS"}, {}),
     "rounded": (MLP, {"learning_rate": "LBFGS", "learning_loss": "absolute_error"}, {}),
-    "automatic": (Ridge(), {}, {}),
+    "automatic": (HuberRegressor(), {}, {}),
     "automatic_mlp": (MLP, {}, {}),
     "automatic_adam": (Ridge(), {"clip_norm": 1.0}, {}),
     "adapted": (Ridge().fit(X[:20], Y[:20] - 1), {"warm_start": True}, {}),

@@ -17,6 +17,7 @@ from ..optimisations.table_rows import TableRows
 from ..steps.base_step import BaseStep
 from .coordinates import Coordinates
 from .gradient_step import GradientStep, left_penalty
+from .whitening import Whitening
 
 __all__ = ["Variables"]
 
@@ -55,6 +56,16 @@ class Variables:
             self.step = type(step)(self._rows.task(task), step.device, step.n_jobs)
         #: Coordinates that standardise the features.
         self.coordinates = Coordinates(task, self._data, self._shapes, measured=measured)
+        #: Variables of linear models, in which features are uncorrelated, too; else the coordinates.
+        self.whitening = Whitening()
+        plain = self.lower is None and self.absolute is None and left_penalty(task).smooth
+        if plain and measured is None and len(self.coordinates.scales) > 0 and self._is_linear():
+            self.whitening = Whitening.of(task, self._data, self.coordinates)
+
+    def _is_linear(self) -> bool:
+        """Return whether all weights are those of layers that multiply features."""
+        layers = [scale.layer for scale in self.coordinates.scales]
+        return {own for layer in layers for own in (layer.weight, layer.intercept)} >= set(self._names)
 
     def start(self, weights: Weights) -> None:
         """Bind the samples to the step."""
