@@ -99,7 +99,7 @@ RESTRICTED = {
             "evaluation.table_checks",
             "problem.samples",
         ),
-        "evaluation.column_types",
+        *("evaluation.column_types", "inspection.targets"),
         *("lifecycle", "cli.compare", "cli.predict"),
     },
     "pyarrow": {"data.tables", "data.arrow", "evaluation.arrow_files"},

@@ -75,7 +75,20 @@ class Gate:
             raise ValueError(f"resamples={self.resamples!r} must be between 2 and {MOST}.")
 
     def check(self, model: Model, held_out: Table) -> None:
-        """Raise a ValueError if a model has no such metric."""
+        """Raise an error if a model does not have the metric.
+
+        Parameters
+        ----------
+        model : Model
+            The model in use.
+        held_out : Table
+            Samples with labels.
+
+        Raises
+        ------
+        ValueError
+            If it does not have it.
+        """
         self._name(model, self._metrics(model, labels_of(held_out, model), model.predict(held_out)))
 
     def judged(self, old: Model, new: Model, held_out: Table, size: int | None, seed: int) -> Verdict:

@@ -103,7 +103,18 @@ class BasePenalty(CheckedParameters):
         return 0.0
 
     def norm_factor(self, shape: tuple[int, ...]) -> float:
-        """Return the factor of the norms of rows of a weight, by which solvers compute the curvature."""
+        """Return the factor of the norms of rows of a weight, by which solvers compute the curvature.
+
+        Parameters
+        ----------
+        shape : tuple of int
+            Shape of the weight.
+
+        Returns
+        -------
+        float
+            Factor, by default 0.
+        """
         return 0.0
 
     def without_absolute_values(self) -> BasePenalty:

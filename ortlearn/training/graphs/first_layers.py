@@ -12,12 +12,14 @@ from scipy.sparse import issparse
 from ...graphs.view import GraphView
 from .task import TrainingTask
 
-__all__ = ["FirstLayer", "Moments", "first_layers", "is_product", "moments"]
+__all__ = ["MOST_FEATURES", "FirstLayer", "Moments", "covariance", "first_layers", "is_product", "moments"]
 
 #: Standard deviation relative to the mean below which columns are constant up to rounding.
 CONSTANT = 1e-6
 #: Samples per chunk for moments, so that X is not copied.
 CHUNK = 8192
+#: Most features, and most samples of a chunk, by which covariances are estimated.
+MOST_FEATURES, MOST_SAMPLES = 256, 4096
 
 
 @dataclass(frozen=True)
@@ -72,6 +74,21 @@ def moments(features: Any, sample_weight: np.ndarray | None, centred: bool) -> t
     return mean, _spread(variance, mean)
 
 
+def covariance(features: Any, sample_weight: np.ndarray | None, mean: np.ndarray) -> np.ndarray:
+    """Return the covariances of columns around means, of at most ``MOST_SAMPLES`` samples."""
+    some = slice(None, None, max(1, -(-features.shape[0] // MOST_SAMPLES)))
+    part = features[some].astype(np.float64)
+    shares = np.ones(part.shape[0]) if sample_weight is None else sample_weight[some].astype(np.float64)
+    shares = shares / (shares.sum() or 1.0)
+    if not issparse(part):
+        away = part - mean
+        return (away.T * shares) @ away
+    products, found = (part.multiply(shares[:, np.newaxis]).T @ part).tocoo(), np.zeros(2 * mean.shape)
+    found[products.row, products.col] = products.data
+    crossed = np.outer(mean, shares @ part)
+    return found - crossed - crossed.T + np.outer(mean, mean) * shares.sum()
+
+
 class Moments:
     """Moments of columns that are read in chunks; for one chunk, bitwise those of :func:`moments`.
 
@@ -83,6 +100,7 @@ class Moments:
         self._total = 0.0
         self._centred: tuple[np.ndarray, np.ndarray] | None = None
         self._around_zero: tuple[np.ndarray, np.ndarray] | None = None
+        self._covariances: tuple[np.ndarray, np.ndarray] | None = None  # centred, and around zero
 
     def add(self, features: Any, sample_weight: np.ndarray | None) -> None:
         """Add a chunk."""
@@ -93,6 +111,10 @@ class Moments:
         found._total = added
         found._centred = _mean_and_variance(features, sample_weight, True)
         found._around_zero = _mean_and_variance(features, sample_weight, False)
+        if features.shape[1] <= MOST_FEATURES:
+            means = found._centred[0], found._around_zero[0]
+            centred, plain = (covariance(features, sample_weight, mean) for mean in means)
+            found._covariances = centred, plain
         self.merge(found)
 
     def merge(self, other: Moments) -> None:
@@ -103,8 +125,13 @@ class Moments:
         share = other._total / total
         if self._centred is None or self._around_zero is None:
             self._centred, self._around_zero = (mean, variance), squares
+            self._covariances = other._covariances
         else:
             step = mean - self._centred[0]
+            if self._covariances is not None and other._covariances is not None:
+                pairs = zip(self._covariances, other._covariances, strict=True)
+                centred, plain = (own + (added - own) * share for own, added in pairs)
+                self._covariances = centred + np.outer(step, step) * share * (1 - share), plain
             merged = self._centred[1] + (variance - self._centred[1]) * share + step**2 * share * (1 - share)
             self._centred = self._centred[0] + step * share, merged
             before = self._around_zero[1]
@@ -116,6 +143,10 @@ class Moments:
         """Mean and variance of each column."""
         assert self._centred is not None
         return self._centred
+
+    def covariance(self, centred: bool) -> np.ndarray | None:
+        """Return the result of :func:`covariance` for all chunks; None for many features."""
+        return None if self._covariances is None else self._covariances[0 if centred else 1]
 
     def result(self, centred: bool) -> tuple[np.ndarray, np.ndarray]:
         """Return the result of :func:`moments` for all chunks."""

@@ -59,8 +59,8 @@ class Variables:
         #: Variables of linear models, in which features are uncorrelated, too; else the coordinates.
         self.whitening = Whitening()
         plain = self.lower is None and self.absolute is None and left_penalty(task).smooth
-        if plain and measured is None and len(self.coordinates.scales) > 0 and self._is_linear():
-            self.whitening = Whitening.of(task, self._data, self.coordinates)
+        if plain and len(self.coordinates.scales) > 0 and self._is_linear():
+            self.whitening = Whitening.of(task, self._data, self.coordinates, measured)
 
     def _is_linear(self) -> bool:
         """Return whether all weights are those of layers that multiply features."""

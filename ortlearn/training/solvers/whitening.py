@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-from typing import Any, NamedTuple
+from collections.abc import Hashable, Mapping
+from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import LinAlgError, cholesky, solve_triangular
-from scipy.sparse import issparse
 
 from ...data.samples import Data
+from ..graphs.first_layers import MOST_FEATURES, Moments, covariance
 from ..graphs.task import TrainingTask
 from .coordinates import Coordinates, Scale
 
 __all__ = ["Whitening"]
 
-#: Most features, and most samples by which correlations are estimated.
-MOST_FEATURES, MOST_SAMPLES = 256, 4096
 #: Variance that is added to each standardised feature, so that equal features have an inverse.
 RIDGE = 1e-6
 
@@ -41,17 +39,28 @@ class Whitening:
         self._blocks = blocks or []
 
     @classmethod
-    def of(cls, task: TrainingTask, data: Data, coordinates: Coordinates) -> Whitening:
-        """Return the change for layers with dense features; without any, variables are the coordinates."""
+    def of(
+        cls,
+        task: TrainingTask,
+        data: Data,
+        coordinates: Coordinates,
+        measured: Mapping[str, Moments] | None = None,
+    ) -> Whitening:
+        """Return the change for layers with few features; without any, variables are the coordinates."""
         columns, alike = task.inputs(data), dict[Hashable, list[Scale]]()
         for scale in coordinates.scales:
             key = scale.layer.features, scale.shape, scale.mean.tobytes(), scale.spread.tobytes()
             alike.setdefault(key, []).append(scale)
         blocks = []
         for scales in alike.values():
-            features = columns[scales[0].layer.features]
-            if not issparse(features) and 1 < scales[0].shape[0] <= MOST_FEATURES:
-                blocks += _blocks(features, data.weight_per_sample, scales)
+            name, mean = scales[0].layer.features, scales[0].mean
+            if not 1 < len(mean) <= MOST_FEATURES:
+                continue
+            if measured is not None:
+                known = measured[name].covariance(bool(mean.any()))
+            else:
+                known = covariance(columns[name], data.weight_per_sample, mean)
+            blocks += [] if known is None else _blocks(known, scales)
         return cls(blocks)
 
     def coordinates(self, point: np.ndarray) -> np.ndarray:
@@ -74,12 +83,10 @@ class Whitening:
         return found
 
 
-def _blocks(features: Any, sample_weight: np.ndarray | None, scales: list[Scale]) -> list[_Block]:
+def _blocks(covariances: np.ndarray, scales: list[Scale]) -> list[_Block]:
     """Return the block of layers that read the same features; none if their correlations are not finite."""
-    some = slice(None, None, max(1, -(-len(features) // MOST_SAMPLES)))
-    standardised = (features[some].astype(np.float64) - scales[0].mean) / scales[0].spread
-    shares = np.ones(len(standardised)) if sample_weight is None else sample_weight[some].astype(np.float64)
-    matrix = (standardised.T * (shares / max(shares.sum(), 1e-300))) @ standardised
+    matrix = covariances / scales[0].spread / scales[0].spread[:, np.newaxis]
+    matrix = matrix.astype(np.float32).astype(np.float64)  # equal for weights and for repeated samples
     np.fill_diagonal(matrix, 1 + RIDGE)  # scales include the curvature of the penalty
     try:
         lower = cholesky(matrix, lower=True)
