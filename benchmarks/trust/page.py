@@ -48,7 +48,7 @@ class Result:
     limits: list[float] = field(default_factory=list)
     own: list[float] = field(default_factory=list)
     error: str = ""
-    n_splits: int = 0  # splits up to the last one; some may have no score
+    splits: set[int] = field(default_factory=set)  # some may have no score
 
     @property
     def mean(self) -> float:
@@ -88,11 +88,11 @@ class Result:
 def read(lines: Iterable[str], known: Iterable[Result] = ()) -> dict[str, list[Result]]:
     """Return results by start, from the lines that ``python -m benchmarks.trust --write`` has written.
 
-    They are added to ``known`` results, which have those of the first splits. Times are those of the lines
+    They are added to ``known`` results of other splits. Times are those of the lines
     where a case has both: times of two machines have no median.
     """
     found = {(own.name, own.start): own for own in known}
-    n_known = {key: own.n_splits for key, own in found.items()}
+    known_splits = {key: set(own.splits) for key, own in found.items()}
     is_timed: set[tuple[str, str]] = set()
     for line in lines:
         row = json.loads(line)
@@ -102,13 +102,13 @@ def read(lines: Iterable[str], known: Iterable[Result] = ()) -> dict[str, list[R
             fits, key = row["fits"][start], (row["name"], start)
             if "NoTrainableWeightError" in fits["error"] or not (fits["gains"] or fits["error"]):
                 continue
-            if min(row["splits"]) < n_known.get(key, 0):
+            if known_splits.get(key, set()).intersection(row["splits"]):
                 continue
             result = found.setdefault(key, Result(*key))
             if fits["seconds"] and key not in is_timed:
                 is_timed.add(key)
                 result.seconds, result.limits = [], []
-            result.n_splits = max(result.n_splits, *(split + 1 for split in row["splits"]))
+            result.splits.update(row["splits"])
             result.gains += fits["gains"]
             result.own += row["own"]
             result.seconds += fits["seconds"]
@@ -130,10 +130,13 @@ def read_table(path: Path) -> list[Result]:
 
 def _result(row: dict[str, str]) -> Result:
     gains = [int(own) / 100_000 for own in row["gains"].split()]
-    n_splits, times = int(row["splits"]), (float(row["median seconds"]), float(row["at most"]))
-    own, seconds, limits = ([value] * n_splits for value in (float(row["own score"]), *times))
+    splits, times = (
+        set(map(int, row["splits"].split())),
+        (float(row["median seconds"]), float(row["at most"])),
+    )
+    own, seconds, limits = ([value] * len(splits) for value in (float(row["own score"]), *times))
     start = next(key for key, name in NAMES.items() if name == row["start"])
-    return Result(row["case"], start, gains, seconds, limits, own, row["error"], n_splits)
+    return Result(row["case"], start, gains, seconds, limits, own, row["error"], splits)
 
 
 def row_of(own: Result) -> tuple[object, ...]:
@@ -141,7 +144,8 @@ def row_of(own: Result) -> tuple[object, ...]:
     gains = " ".join(f"{100_000 * gain:.0f}" for gain in own.gains)
     times = f"{np.median(own.seconds):.2f}", f"{np.median(own.limits):.2f}"
     mean = f"{own.mean:+.3f}" if own.gains else ""
-    return own.name, NAMES[own.start], own.n_splits, f"{np.mean(own.own):.3f}", mean, *times, own.error, gains
+    splits = " ".join(map(str, sorted(own.splits)))
+    return own.name, NAMES[own.start], splits, f"{np.mean(own.own):.3f}", mean, *times, own.error, gains
 
 
 def _share(found: Iterable[bool]) -> str:

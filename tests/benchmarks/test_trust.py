@@ -50,9 +50,9 @@ def test_splits_are_added_to_a_table(tmp_path):
     known.seconds = [9.0, 9.0]  # of a slower machine
     (found,) = page.read(lines, [known])["new"]
     assert found.gains == [-0.0124, 0.1, 0.25] and len(found.own) == 3 and found.seconds == [0.3]
-    (again,) = page.read([lines[0], lines[2]])["new"]  # split 1 has no score
+    (again,) = page.read([lines[0], lines[2]])["new"]  # without split 1, which is added
     (found,) = page.read(lines, page.read_table(write_beside(path, page.TITLES, [page.row_of(again)])))["new"]
-    assert found.gains == [-0.0124, 0.25]
+    assert found.gains == [-0.0124, 0.25, 0.1] and found.splits == {0, 1, 2}
 
 
 def test_intervals_of_gains():
