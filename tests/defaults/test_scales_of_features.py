@@ -79,3 +79,13 @@ def test_equal_features():
     X = np.c_[X, X, np.ones(len(X))]
     trained = OrtGradientOptimizer(Ridge(), random_state=0).fit(X, y)
     np.testing.assert_allclose(trained.predict(X), Ridge().fit(X, y).predict(X), atol=1e-3 * y.std())
+
+
+def test_directions_without_samples_stay_as_they_are():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(40, 200)), rng.normal(size=40)
+    start = LinearRegression().fit(rng.normal(size=(400, 200)), rng.normal(size=400))
+    trainer = OrtGradientOptimizer(start, learning_rate="LBFGS", warm_start=True, random_state=0)
+    away = (trainer.fit(X, y).to_sklearn().coef_ - start.coef_) * X.std(axis=0)
+    _, _, directions = np.linalg.svd((X - X.mean(axis=0)) / X.std(axis=0), full_matrices=True)
+    assert np.linalg.norm(directions[40:] @ away) < 0.01 * np.linalg.norm(away)

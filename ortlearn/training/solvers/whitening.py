@@ -15,7 +15,8 @@ from .coordinates import Coordinates, Scale
 
 __all__ = ["Whitening"]
 
-#: Variance that is added to each standardised feature, so that equal features have an inverse.
+#: Smallest variance that is added to each standardised feature, so that equal features have an inverse; in
+#: float32 it is larger, since P enlarges rounding errors of gradients by its inverse.
 RIDGE = 1e-6
 
 
@@ -60,7 +61,8 @@ class Whitening:
                 known = measured[name].covariance(bool(mean.any()))
             else:
                 known = covariance(columns[name], data.weight_per_sample, mean)
-            blocks += [] if known is None else _blocks(known, scales)
+            ridge = max(RIDGE, float(np.sqrt(np.finfo(task.graph.dtype).eps)))
+            blocks += [] if known is None else _blocks(known, scales, ridge)
         return cls(blocks)
 
     def coordinates(self, point: np.ndarray) -> np.ndarray:
@@ -83,11 +85,11 @@ class Whitening:
         return found
 
 
-def _blocks(covariances: np.ndarray, scales: list[Scale]) -> list[_Block]:
+def _blocks(covariances: np.ndarray, scales: list[Scale], ridge: float) -> list[_Block]:
     """Return the block of layers that read the same features; none if their correlations are not finite."""
     matrix = covariances / scales[0].spread / scales[0].spread[:, np.newaxis]
     matrix = matrix.astype(np.float32).astype(np.float64)  # equal for weights and for repeated samples
-    np.fill_diagonal(matrix, 1 + RIDGE)  # scales include the curvature of the penalty
+    np.fill_diagonal(matrix, 1 + ridge)  # scales include the curvature of the penalty
     try:
         lower = cholesky(matrix, lower=True)
     except (LinAlgError, ValueError):
