@@ -88,8 +88,8 @@ class Result:
 def read(lines: Iterable[str], known: Iterable[Result] = ()) -> dict[str, list[Result]]:
     """Return results by start, from the lines that ``python -m benchmarks.trust --write`` has written.
 
-    They are added to ``known`` results of other splits. Times are those of the lines
-    where a case has both: times of two machines have no median.
+    They are added to ``known`` results of other splits. Times are those of the lines where a case has both:
+    times of two machines have no median.
     """
     found = {(own.name, own.start): own for own in known}
     known_splits = {key: set(own.splits) for key, own in found.items()}
@@ -130,10 +130,8 @@ def read_table(path: Path) -> list[Result]:
 
 def _result(row: dict[str, str]) -> Result:
     gains = [int(own) / 100_000 for own in row["gains"].split()]
-    splits, times = (
-        set(map(int, row["splits"].split())),
-        (float(row["median seconds"]), float(row["at most"])),
-    )
+    splits = set(map(int, row["splits"].split()))
+    times = float(row["median seconds"]), float(row["at most"])
     own, seconds, limits = ([value] * len(splits) for value in (float(row["own score"]), *times))
     start = next(key for key, name in NAMES.items() if name == row["start"])
     return Result(row["case"], start, gains, seconds, limits, own, row["error"], splits)

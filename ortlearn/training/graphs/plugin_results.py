@@ -24,7 +24,8 @@ def check_penalty(penalty: Any, op: GraphBuilder, weight: str, written: Any) -> 
     known = op.type(weight)
     if not _is_own(penalty) and written is not None and known is not None:
         method = f"forward of {type(penalty).__name__}"
-        _check_shape(op, {weight: known}, written, (), f"{method} for the penalty of {weight}")
+        types = written_types(op, {weight: known})
+        _check_shape(types, written, (), f"{method} for the penalty of {weight}")
 
 
 def check_states(rate: Any, states: Any) -> None:
@@ -49,9 +50,10 @@ def check_update(
         raise PluginError(f"{method} returned the states {sorted(after)}, but init has {sorted(states)}.")
     types = {weight: known, gradient: known, RATE: TensorType(known.elem_type, ())}
     types |= {own: found for own in states.values() if (found := op.type(own)) is not None}
-    _check_shape(op, types, new, known.shape, f"{method} for the new weight")
+    written = written_types(op, types)
+    _check_shape(written, new, known.shape, f"{method} for the new weight")
     for name, own in states.items():
-        _check_shape(op, types, after[name], types[own].shape, f"{method} for the new state {name!r}")
+        _check_shape(written, after[name], types[own].shape, f"{method} for the new state {name!r}")
 
 
 def _is_own(plugin: Any) -> bool:
@@ -59,12 +61,10 @@ def _is_own(plugin: Any) -> bool:
     return type(plugin).__module__.startswith(PACKAGE)
 
 
-def _check_shape(
-    op: GraphBuilder, types: Mapping[str, TensorType], written: Any, shape: Any, what: str
-) -> None:
+def _check_shape(types: Mapping[str, TensorType], written: Any, shape: Any, what: str) -> None:
     """Raise a PluginError if a written tensor has another shape, as far as shapes are known."""
     if not isinstance(written, str):
         raise PluginError(f"{what} returned {written!r}: return a name, such as op.Mul(a, b).")
-    found = ({**types} | written_types(op, types)).get(written)
+    found = types.get(written)
     if found is not None and None not in (found.shape, shape) and found.shape != shape:
         raise PluginError(f"{what} returned a tensor of shape {found.shape}, and must return one of {shape}.")

@@ -58,10 +58,9 @@ class Variables:
         self.coordinates = Coordinates(task, self._data, self._shapes, measured=measured)
         #: Variables of linear models, in which features are uncorrelated, too; else the coordinates.
         self.whitening = Whitening()
-        plain = self.lower is None and self.absolute is None and left_penalty(task).smooth
         loss = task.objective.loss  # minima of degenerate ones are useless: steps need not reach them
-        plain = plain and not (loss is not None and loss.degenerate)
-        if plain and len(self.coordinates.scales) > 0 and self._is_linear():
+        plain = self.lower is None and self.absolute is None and left_penalty(task).smooth
+        if plain and not (loss and loss.degenerate) and self._is_linear():
             self.whitening = Whitening.of(task, self._data, self.coordinates, measured)
 
     def _is_linear(self) -> bool:

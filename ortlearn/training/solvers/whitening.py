@@ -52,16 +52,15 @@ class Whitening:
         for scale in coordinates.scales:
             key = scale.layer.features, scale.shape, scale.mean.tobytes(), scale.spread.tobytes()
             alike.setdefault(key, []).append(scale)
-        blocks = []
+        blocks, ridge = [], max(RIDGE, float(np.sqrt(np.finfo(task.graph.dtype).eps)))
         for scales in alike.values():
             name, mean = scales[0].layer.features, scales[0].mean
             if not 1 < len(mean) <= MOST_FEATURES:
                 continue
             if measured is not None:
-                known = measured[name].covariance(bool(mean.any()))
+                known = measured[name].covariance(centred=scales[0].intercept is not None)
             else:
                 known = covariance(columns[name], data.weight_per_sample, mean)
-            ridge = max(RIDGE, float(np.sqrt(np.finfo(task.graph.dtype).eps)))
             blocks += [] if known is None else _blocks(known, scales, ridge)
         return cls(blocks)
 
